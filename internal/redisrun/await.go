@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// await asks again and again until there is no error, the answer is final, or the time
-// is up. What the last answer lacked is part of the error.
+// await calls ask until it returns no error or a final one, or the time is up. The error includes the last one of
+// ask.
 func await(within time.Duration, what string, ask func() (final bool, err error)) error {
 	end := time.Now().Add(within)
 	for {
@@ -36,7 +36,7 @@ func awaitAll(what string, servers []*Server, ask func(*Server) error) error {
 	})
 }
 
-// together runs a step for each server at the same time.
+// together runs a step for each server concurrently.
 func together(servers []*Server, step func(int, *Server) error) error {
 	errs := make([]error, len(servers))
 	done := make(chan struct{})
@@ -52,7 +52,7 @@ func together(servers []*Server, step func(int, *Server) error) error {
 	return errors.Join(errs...)
 }
 
-// stopAll stops those that were started.
+// stopAll stops the servers that were started.
 func stopAll(servers []*Server) error {
 	return together(servers, func(_ int, s *Server) error {
 		if s == nil {
@@ -62,7 +62,7 @@ func stopAll(servers []*Server) error {
 	})
 }
 
-// field returns the value of a line "name:value", as INFO gives them, or "".
+// field returns the value of a line "name:value", as in the output of INFO, or "".
 func field(info, name string) string {
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {

@@ -14,16 +14,15 @@ import (
 	"time"
 )
 
-// Certs are files in PEM form: an authority, and what it signed for a server and for
-// its clients.
+// Certs are PEM files: a certificate authority, and the certificates it signed for a server and for its clients.
 type Certs struct {
 	CA                    string
 	Cert, Key             string // the server's
 	ClientCert, ClientKey string
 }
 
-// WriteCerts makes certificates for servers on this machine's loopback address, valid
-// for a day, and writes them to a directory.
+// WriteCerts creates certificates for servers on the loopback address, valid for a day, and writes them to a
+// directory.
 func WriteCerts(dir string) (Certs, error) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	c := Certs{
@@ -65,8 +64,7 @@ func template(serial int64, name string) *x509.Certificate {
 	}
 }
 
-// write makes a key, has its certificate signed and writes both. Without a parent it
-// signs itself.
+// write creates a key, signs its certificate and writes both. Without a parent the certificate is self-signed.
 func write(certFile, keyFile string, cert, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

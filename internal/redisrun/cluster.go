@@ -13,8 +13,8 @@ const (
 	slots     = 16384
 	mostNodes = 16
 
-	// A node that is silent for so long makes the cluster fail. Redis waits 15 s unless
-	// told; this is short for tests and long for a busy machine.
+	// A node that is silent for this long makes the cluster fail. The default of Redis is 15 s. This is short for
+	// tests and long enough for a busy machine.
 	nodeTimeout = "cluster-node-timeout 2000"
 )
 
@@ -24,9 +24,8 @@ type Cluster struct {
 	ids   []string
 }
 
-// StartCluster starts n masters that share the slots evenly, in order, and waits until
-// all of them say that the cluster is fine. Redis itself takes two seconds for that.
-// The options hold for every node; the port must be 0.
+// StartCluster starts n masters that share the slots evenly, in order, and waits until all of them report a healthy
+// cluster. Redis takes two seconds for that. The options apply to every node; the port must be 0.
 func StartCluster(n int, opts Options) (*Cluster, error) {
 	if n < 1 || n > mostNodes {
 		return nil, fmt.Errorf("a cluster of %d: must be 1 to %d nodes", n, mostNodes)
@@ -58,7 +57,7 @@ func StartCluster(n int, opts Options) (*Cluster, error) {
 	return c, nil
 }
 
-// join shares the slots and makes the nodes meet.
+// join assigns the slots and introduces the nodes to each other.
 func (c *Cluster) join() error {
 	n := len(c.nodes)
 	ctx := context.Background()
@@ -68,7 +67,7 @@ func (c *Cluster) join() error {
 			return fmt.Errorf("join the cluster: %w", err)
 		}
 		c.ids[i] = id
-		// ADDSLOTSRANGE came with Redis 7.
+		// ADDSLOTSRANGE needs Redis 7.
 		add := []string{"CLUSTER", "ADDSLOTS"}
 		for slot := slots * i / n; slot < slots*(i+1)/n; slot++ {
 			add = append(add, itoa(slot))
@@ -86,8 +85,8 @@ func (c *Cluster) join() error {
 	return nil
 }
 
-// WaitOK waits until every node sees every other and says that the cluster is fine;
-// after a node was restarted, for instance.
+// WaitOK waits until every node sees every other and reports a healthy cluster, for example after a restart of a
+// node.
 func (c *Cluster) WaitOK() error {
 	return awaitAll("the cluster does not agree", c.nodes, func(s *Server) error {
 		ctx := context.Background()
@@ -150,7 +149,7 @@ func (c *Cluster) Slot(key string) (int, error) {
 	return strconv.Atoi(text)
 }
 
-// Owner returns the index of the node that serves a slot, as the nodes say it.
+// Owner returns the index of the node that serves a slot, according to the first node that answers.
 func (c *Cluster) Owner(slot int) (int, error) {
 	if slot < 0 || slot >= slots {
 		return 0, fmt.Errorf("slot %d: must be 0 to %d", slot, slots-1)
@@ -163,7 +162,7 @@ func (c *Cluster) Owner(slot int) (int, error) {
 	return owner, err
 }
 
-// Owners are the nodes that serve a slot, as each of them says it.
+// Owners returns which node serves a slot, according to each node.
 func (c *Cluster) Owners(slot int) (said []string) {
 	for _, s := range c.nodes {
 		owner, err := c.ownerAt(s, slot)
@@ -176,7 +175,7 @@ func (c *Cluster) Owners(slot int) (said []string) {
 	return said
 }
 
-// ownerAt is the node that serves a slot, as one of them says it.
+// ownerAt returns the node that serves a slot, according to s.
 func (c *Cluster) ownerAt(s *Server, slot int) (int, error) {
 	r, err := s.ask(context.Background(), "CLUSTER", "SLOTS")
 	if err != nil {
@@ -201,7 +200,7 @@ func (c *Cluster) ownerAt(s *Server, slot int) (int, error) {
 	return -1, fmt.Errorf("no node serves slot %d", slot)
 }
 
-// anyNode asks one node after the other until one answers.
+// anyNode asks the nodes in turn until one answers.
 func (c *Cluster) anyNode(ask func(*Server) error) error {
 	var errs []error
 	for _, s := range c.nodes {

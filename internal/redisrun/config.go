@@ -13,7 +13,7 @@ import (
 
 const configFile = "redis.conf"
 
-// ErrMissing is returned where no redis-server is installed.
+// ErrMissing is returned if no redis-server is installed.
 var ErrMissing = errors.New("redis-server is not installed: run `make test`, or scripts/need-redis alone, which installs it")
 
 // findBinary returns the server to start: $SLUICE_REDIS_SERVER, else redis-server,
@@ -34,8 +34,7 @@ func findBinary() (string, error) {
 	return "", ErrMissing
 }
 
-// ours are directives that this package sets; another value would make a server that
-// it cannot reach or stop.
+// ours are the directives that this package sets. With other values it could not reach or stop the server.
 var ours = []string{"port", "tls-port", "dir", "daemonize", "logfile", "supervised"}
 
 func checkLines(lines []string) error {
@@ -68,8 +67,8 @@ func passwordIn(lines []string) string {
 	return password
 }
 
-// config returns the text of the configuration file. Its directory is the process's
-// own, so no path of this machine needs quoting but those of certificates.
+// config returns the text of the configuration file. Its directory is the process's own, so only the paths of
+// certificates need quoting.
 func (s *Server) config() (string, error) {
 	lines := []string{
 		fmt.Sprintf("port %d", s.port),
@@ -82,7 +81,7 @@ func (s *Server) config() (string, error) {
 		lines = append(lines,
 			`save ""`,
 			"appendonly no",
-			"repl-diskless-sync-delay 0", // a replica is wanted now, not in 5 s
+			"repl-diskless-sync-delay 0", // sync a replica now, not in 5 s
 		)
 	}
 	if c := s.opts.TLS; c != nil {
@@ -102,12 +101,11 @@ func quote(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
-// secrets are directives whose value must not show. Redis quotes a line of its
-// configuration when it cannot read it.
+// secrets are directives whose values must not be shown. Redis quotes a line of its configuration that it cannot
+// parse.
 var secrets = []string{"requirepass", "masterauth", "user", "sentinel", "tls-key-file-pass", "tls-client-key-file-pass"}
 
-// tail returns the end of a log from an offset on, without the secrets that a quoted
-// line of the configuration may hold.
+// tail returns the end of a log from an offset on. It removes secrets in quoted lines of the configuration.
 func tail(path string, from int64) string {
 	const most = 2048
 	file, err := os.Open(path)

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Master returns the server that the first sentinel to answer calls the master, or nil
-// if none answers.
+// Master returns the master according to the first sentinel that answers, or nil if none answers.
 func (s *Sentinel) Master() *Server {
 	for _, one := range s.sentinels {
 		if master, err := s.masterOf(one); err == nil {
@@ -54,9 +53,9 @@ func (s *Sentinel) agreed() (master *Server, err error) {
 	return master, err
 }
 
-// WaitMaster waits until all running sentinels name the same master, that is not
-// old, and it takes writes, or would if it had the replicas that min-replicas-to-write
-// asks for. With nil any will do. It returns the master.
+// WaitMaster waits until all running sentinels name the same master and it takes writes. It must not be old; nil
+// accepts any master. A master also counts if only min-replicas-to-write keeps it from taking writes. It returns the
+// master.
 func (s *Sentinel) WaitMaster(old *Server) (master *Server, err error) {
 	err = await(settleWithin, "no master that takes writes", func() (bool, error) {
 		var err error
@@ -80,9 +79,8 @@ func (s *Sentinel) WaitMaster(old *Server) (master *Server, err error) {
 	return master, nil
 }
 
-// WaitReplica waits until the replica has all that the master has, and every sentinel
-// that runs sees it: from then on a failover finds somebody to promote. Call it when
-// both servers run.
+// WaitReplica waits until the replica has all data of the master, and every running sentinel sees it. From then on a
+// failover can promote it. Call it when both servers run.
 func (s *Sentinel) WaitReplica() error {
 	hurried := false
 	err := await(settleWithin, "the replica is not in sync", func() (bool, error) {
@@ -105,7 +103,7 @@ func (s *Sentinel) WaitReplica() error {
 	return errors.Join(err, s.each(hurry))
 }
 
-// sees returns what is wrong with the replica in the eyes of a sentinel.
+// sees returns what is wrong with the replica according to a sentinel.
 func sees(sentinel, replica *Server) error {
 	r, err := sentinel.ask(context.Background(), "SENTINEL", "REPLICAS", MasterName)
 	if err != nil {
@@ -129,9 +127,9 @@ func (s *Sentinel) other(node *Server) *Server {
 	return s.nodes[0]
 }
 
-// Failover makes the replica the master while both live, and returns when all running
-// sentinels name it and it takes writes. The old master takes writes for some three
-// seconds more, which are lost, and becomes the replica then; WaitReplica waits for that.
+// Failover makes the replica the master while both are alive. It returns when all running sentinels name the new
+// master and it takes writes. The old master takes writes for about three more seconds, which are lost, and then
+// becomes the replica; WaitReplica waits for that.
 func (s *Sentinel) Failover() error {
 	if err := s.WaitReplica(); err != nil {
 		return fmt.Errorf("failover: %w", err)
@@ -147,7 +145,7 @@ func (s *Sentinel) Failover() error {
 				return nil
 			}
 			started = true
-			// Refused while an earlier one goes on, or while no replica seems good.
+			// Refused while an earlier failover is running, or while no replica seems good.
 			_, err := one.Do(context.Background(), "SENTINEL", "FAILOVER", MasterName)
 			return err
 		})
@@ -161,7 +159,7 @@ func (s *Sentinel) Failover() error {
 	return nil
 }
 
-// inSync returns why the replica does not have all that its master has.
+// inSync returns why the replica does not have all data of its master.
 func inSync(master, replica *Server) error {
 	ctx := context.Background()
 	info, err := replica.Do(ctx, "INFO", "replication")
@@ -180,7 +178,7 @@ func inSync(master, replica *Server) error {
 	if !strings.Contains(field(info, "slave0"), "state=online") {
 		return fmt.Errorf("%s says its replica is %q, not online", master.Addr(), field(info, "slave0"))
 	}
-	// Counted once a second, and only where min-replicas-to-write is set.
+	// Counted once a second, and only if min-replicas-to-write is set.
 	if field(info, "min_slaves_good_slaves") == "0" {
 		return fmt.Errorf("%s has not counted its replica yet", master.Addr())
 	}

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Move is a slot on its way to another node. Until Finish the old owner serves the
-// keys it still has and answers ASK for the others.
+// Move is a slot that is being moved to another node. Until Finish the old owner serves the keys that it still has,
+// and answers ASK for the others.
 type Move struct {
 	cluster  *Cluster
 	slot     int
 	from, to int
 }
 
-// MoveSlot moves a slot with its keys to the node of that index. Clients that ask the
-// old owner afterwards are answered MOVED. It does nothing if the slot is there.
+// MoveSlot moves a slot with its keys to the node of that index. Clients that ask the old owner afterwards get
+// MOVED. It does nothing if the slot is there already.
 func (c *Cluster) MoveSlot(slot, to int) error {
 	m, err := c.BeginMove(slot, to)
 	if err != nil || m == nil {
@@ -25,8 +25,8 @@ func (c *Cluster) MoveSlot(slot, to int) error {
 	return m.Finish()
 }
 
-// BeginMove opens a slot for its move to the node of that index, and moves no key yet.
-// It returns nil if the slot is there.
+// BeginMove opens a slot for its move to the node of that index, and moves no key yet. It returns nil if the slot is
+// there already.
 func (c *Cluster) BeginMove(slot, to int) (*Move, error) {
 	if to < 0 || to >= len(c.nodes) {
 		return nil, fmt.Errorf("move slot %d to node %d: must be 0 to %d", slot, to, len(c.nodes)-1)
@@ -39,7 +39,7 @@ func (c *Cluster) BeginMove(slot, to int) (*Move, error) {
 		return nil, nil
 	}
 	m := &Move{cluster: c, slot: slot, from: from, to: to}
-	// In this order: who is asked with ASKING must expect it.
+	// In this order: the node that clients send ASKING to must expect it.
 	if err := m.set(to, "IMPORTING", c.ids[from]); err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (c *Cluster) BeginMove(slot, to int) (*Move, error) {
 	return m, nil
 }
 
-// Keys moves up to n keys of the slot and returns how many there were to move.
+// Keys moves up to n keys of the slot and returns how many it found.
 func (m *Move) Keys(n int) (int, error) {
 	from, to := m.cluster.nodes[m.from], m.cluster.nodes[m.to]
 	ctx := context.Background()
@@ -68,15 +68,15 @@ func (m *Move) Keys(n int) (int, error) {
 	for _, key := range r.list {
 		args = append(args, key.text)
 	}
-	// NOKEY is no error: they may have expired or been deleted by now.
+	// NOKEY is not an error: the keys may have expired or been deleted.
 	if _, err := from.Do(ctx, args...); err != nil {
 		return 0, m.failed(err)
 	}
 	return len(r.list), nil
 }
 
-// Finish moves the keys that are left and tells every node who serves the slot now.
-// Nodes that are down or paused learn it from the others.
+// Finish moves the remaining keys and tells every node about the new owner. Nodes that are down or paused learn it
+// from the others.
 func (m *Move) Finish() error {
 	for {
 		moved, err := m.Keys(100)
@@ -87,8 +87,8 @@ func (m *Move) Finish() error {
 			break
 		}
 	}
-	// The new owner first: until the old one hears of it, it answers ASK. The others
-	// would learn it by themselves, later.
+	// The new owner first: until the old one learns of it, it answers ASK. The others would learn it by themselves,
+	// but later.
 	id := m.cluster.ids[m.to]
 	for _, node := range []int{m.to, m.from} {
 		if err := m.set(node, "NODE", id); err != nil {
@@ -106,12 +106,12 @@ func (m *Move) Finish() error {
 	return m.settle()
 }
 
-// settle sees to it that all nodes name the new owner, as redis-cli does before it says that a slot was moved.
+// settle waits until all nodes name the new owner, as redis-cli does before it reports a moved slot.
 func (m *Move) settle() error { return m.cluster.Settle(map[int]int{m.slot: m.to}, 0) }
 
-// Settle sees to it that all nodes have named the owners of slots for a time. What nodes hear of each other late can undo what
-// they were told (Redis 7.0: two nodes that each name the other, and none serves the slot, for good), so this does what
-// redis-cli --cluster fix does: it tells them again, with a newer epoch.
+// Settle waits until all nodes have agreed on the owners of slots for a time. Late messages between nodes can undo
+// what they were told. (In Redis 7.0, two nodes can each name the other forever, and none serves the slot.) So
+// Settle does what redis-cli --cluster fix does: it tells them again, with a newer epoch.
 func (c *Cluster) Settle(owners map[int]int, steady time.Duration) error {
 	since := time.Now()
 	return await(settleWithin+steady, "the nodes do not agree", func() (bool, error) {
@@ -128,7 +128,7 @@ func (c *Cluster) Settle(owners map[int]int, steady time.Duration) error {
 	})
 }
 
-// agree tells all nodes who serves a slot if one of them says otherwise.
+// agree tells all nodes who serves a slot if one of them disagrees.
 func (c *Cluster) agree(slot, owner int) error {
 	for _, s := range c.nodes {
 		if !s.up() {

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// Ports are drawn from [lowPort, highPort), below those that systems hand out for
-// outgoing connections: a server that is down keeps its port free for its restart.
-// A cluster's servers talk on port+busOffset, which never meets one of the ports.
+// Ports are drawn from [lowPort, highPort). That is below the range that systems use for outgoing connections, so
+// the port of a stopped server stays free for its restart. Servers of a cluster also use port+busOffset, which is
+// never in the range.
 const (
 	lowPort   = 10000
 	highPort  = 20000
@@ -20,14 +20,14 @@ const (
 
 var errPortTaken = errors.New("the port is taken")
 
-// ports are those this process has given out, also while their server is down.
+// ports are those that this process has handed out, also while their server is down.
 var ports = struct {
 	sync.Mutex
 	taken map[int]bool
 }{taken: map[int]bool{}}
 
-// takePort reserves the given port, or any that is free if it is 0. Another process
-// may still take it before the server does; Start then tries another.
+// takePort reserves the given port, or a free one if it is 0. Another process may still take the port before the
+// server does. Start then tries another.
 func takePort(port int) (int, error) {
 	ports.Lock()
 	defer ports.Unlock()

@@ -4,5 +4,5 @@ package redisrun
 
 import "syscall"
 
-// dieWithParent is a wish that other systems have no means for.
+// dieWithParent returns nil: other systems have no such option.
 func dieWithParent() *syscall.SysProcAttr { return nil }

@@ -9,7 +9,7 @@ import (
 
 var errSystem = errors.New("servers are started on Unix systems only")
 
-// process keeps the package compiling where no server can be started.
+// process lets the package compile on systems where it cannot start a server.
 type process struct {
 	pid  int
 	done chan struct{}

@@ -10,21 +10,20 @@ import (
 	"time"
 )
 
-// process is one child.
+// process is one child process.
 type process struct {
 	pid    int
 	handle *os.Process
-	done   chan struct{}      // closed when it has ended and was collected
-	stops  chan struct{}      // holds a token after it was seen to stand still
+	done   chan struct{}      // closed when it has ended and was reaped
+	stops  chan struct{}      // holds a token after the process was seen to stop
 	status syscall.WaitStatus // valid once done is closed
 	lost   error              // why there is no status
 }
 
 // launch starts a program that writes to the log.
 //
-// Linux sends the signal of dieWithParent when the thread that started the child ends,
-// not the process. So one goroutine keeps its thread from the start of the child to
-// its end, and waits for it there.
+// Linux sends the signal of dieWithParent when the thread that started the child ends, not the process. So one
+// goroutine keeps its thread until the child ends, and waits for it there.
 func launch(path string, args []string, dir string, log *os.File) (*process, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -57,14 +56,14 @@ func launch(path string, args []string, dir string, log *os.File) (*process, err
 	return p, nil
 }
 
-// wait collects the child, and tells of each stop.
+// wait reaps the child, and reports each stop.
 func (p *process) wait() {
 	for {
 		var status syscall.WaitStatus
 		_, err := syscall.Wait4(p.pid, &status, syscall.WUNTRACED, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
-		case err != nil: // somebody else collected it
+		case err != nil: // other code reaped it
 			p.lost = err
 			return
 		case status.Stopped():
@@ -79,7 +78,7 @@ func (p *process) wait() {
 	}
 }
 
-// ended says how the process ended. Call it after done was closed.
+// ended says how the process ended. Call it only after done is closed.
 func (p *process) ended() string {
 	switch {
 	case p.lost != nil:
@@ -93,14 +92,14 @@ func (p *process) ended() string {
 	}
 }
 
-// failed says whether it ended with an error. Call it after done was closed.
+// failed reports whether the process ended with an error. Call it only after done is closed.
 func (p *process) failed() bool {
 	return p.lost != nil || p.status.Signaled() || p.status.ExitStatus() != 0
 }
 
-func (p *process) kill() { _ = p.handle.Signal(syscall.SIGKILL) } // it may have ended just now
+func (p *process) kill() { _ = p.handle.Signal(syscall.SIGKILL) } // it may have just ended
 
-// term asks it to end; a stopped process cannot hear that.
+// term asks the process to end. SIGCONT wakes a stopped process, which would not handle SIGTERM.
 func (p *process) term() {
 	_ = p.handle.Signal(syscall.SIGTERM)
 	_ = p.handle.Signal(syscall.SIGCONT)
@@ -108,10 +107,10 @@ func (p *process) term() {
 
 func (p *process) resume() error { return p.handle.Signal(syscall.SIGCONT) }
 
-// pause returns when the process stands still.
+// pause stops the process and returns when it has stopped.
 func (p *process) pause() error {
 	select {
-	case <-p.stops: // left from an earlier time
+	case <-p.stops: // left from an earlier pause
 	default:
 	}
 	if err := p.handle.Signal(syscall.SIGSTOP); err != nil {

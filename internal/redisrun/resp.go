@@ -13,26 +13,25 @@ import (
 )
 
 const (
-	doWithin   = 15 * time.Second // where the context has no deadline
+	doWithin   = 15 * time.Second // if the context has no deadline
 	mostBytes  = 64 << 20         // of one string
 	mostItems  = 1 << 20          // of one list
 	mostNested = 8
 )
 
-// ReplyError is an error that the server answered: "MOVED 3999 127.0.0.1:6381".
+// ReplyError is an error reply of the server, such as "MOVED 3999 127.0.0.1:6381".
 type ReplyError string
 
 func (e ReplyError) Error() string { return string(e) }
 
-// reply is a string, a number as text, or a list. Nothing at all is the empty text.
+// reply is a string, a number as text, or a list. A nil reply is the empty text.
 type reply struct {
 	text string
 	list []reply
 }
 
-// Do sends one command on a connection of its own and returns the answer as text; the
-// items of a list are separated by line breaks, and nothing at all is "". What the
-// server refuses is a ReplyError. Without a deadline it gives up after five seconds.
+// Do sends one command on its own connection and returns the reply as text. The items of a list are separated by
+// line breaks, and a nil reply is "". An error reply is a ReplyError. Without a deadline it gives up after doWithin.
 func (s *Server) Do(ctx context.Context, args ...string) (string, error) {
 	r, err := s.ask(ctx, args...)
 	if err != nil {
@@ -60,7 +59,7 @@ func (s *Server) ask(ctx context.Context, args ...string) (reply, error) {
 	r, err := s.exchange(ctx, args)
 	var refused ReplyError
 	if err != nil && !errors.As(err, &refused) {
-		// The first word alone: the others may hold a password.
+		// Only the first word: the others may contain a password.
 		err = fmt.Errorf("%s to redis-server on %s: %w", args[0], s.Addr(), err)
 	}
 	return r, err
@@ -77,7 +76,7 @@ func (s *Server) exchange(ctx context.Context, args []string) (reply, error) {
 		return reply{}, err
 	}
 	defer func() { _ = conn.Close() }()
-	// Closing the connection ends whatever waits on it.
+	// Closing the connection unblocks reads and writes.
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 
 	var out []byte
@@ -98,7 +97,7 @@ func (s *Server) exchange(ctx context.Context, args []string) (reply, error) {
 	return r, timedOut(ctx, err)
 }
 
-// timedOut says what a closed connection means when the time is up.
+// timedOut replaces the error of a closed connection if the time is up.
 func timedOut(ctx context.Context, err error) error {
 	var refused ReplyError
 	if err != nil && !errors.As(err, &refused) && ctx.Err() != nil {
@@ -115,7 +114,7 @@ func appendCommand(out []byte, args ...string) []byte {
 	return out
 }
 
-// readReply reads one value of the protocol's second version.
+// readReply reads one value of RESP version 2.
 func readReply(in *bufio.Reader, depth int) (reply, error) {
 	line, err := readLine(in)
 	if err != nil {
@@ -135,7 +134,7 @@ func readReply(in *bufio.Reader, depth int) (reply, error) {
 		if err != nil || n < 0 {
 			return reply{}, err
 		}
-		// Grows with what comes, not with what is announced.
+		// The buffer grows with the data received, not with the announced length.
 		text, err := io.ReadAll(io.LimitReader(in, int64(n)+2))
 		if err != nil {
 			return reply{}, err
@@ -172,13 +171,13 @@ func readReply(in *bufio.Reader, depth int) (reply, error) {
 
 func readLine(in *bufio.Reader) (string, error) {
 	line, err := in.ReadSlice('\n')
-	if err != nil { // bufio.ErrBufferFull among them: no line is that long
+	if err != nil { // includes bufio.ErrBufferFull: no line is that long
 		return "", cut(err)
 	}
 	return strings.TrimRight(string(line), "\r\n"), nil
 }
 
-// length reads the length of a string or list; -1 is nothing at all.
+// length reads the length of a string or list. -1 means nil.
 func length(text string, most int) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < -1 || n > most {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// MasterName is what sentinels call the master they watch.
+// MasterName is the name that the sentinels use for the master.
 const MasterName = "mymaster"
 
 const (
@@ -16,21 +16,18 @@ const (
 	quorum    = 2
 )
 
-// probeKey is deleted to see whether a server takes writes. It never exists, so that
-// nothing changes.
+// probeKey is deleted to test whether a server takes writes. It never exists, so nothing changes.
 const probeKey = "redisrun:probe"
 
-// Sentinel is a master with one replica, watched by three sentinels of which two must
-// agree.
+// Sentinel is a master with one replica, watched by three sentinels of which two must agree.
 type Sentinel struct {
 	nodes     []*Server // the first was the master at the start
 	sentinels []*Server
 }
 
-// StartSentinel starts them and waits until the replica has all and every sentinel
-// knows all others. A dead master is replaced after about two seconds, or six if the
-// sentinels do not agree at once on who does it. The options hold for the master and
-// the replica; the port must be 0.
+// StartSentinel starts the servers and waits until the replica is in sync and every sentinel knows all others. A
+// dead master is replaced after about two seconds, or six if the sentinels do not agree at once on a leader. The
+// options apply to the master and the replica; the port must be 0.
 func StartSentinel(opts Options) (*Sentinel, error) {
 	if opts.Port != 0 {
 		return nil, errors.New("a sentinel set-up takes its ports itself: leave Options.Port 0")
@@ -66,7 +63,7 @@ func (s *Sentinel) start(opts Options) error {
 	}
 	s.nodes = append(s.nodes, replica)
 
-	// Sentinels learn of a replica when they first ask its master, and else much later.
+	// Sentinels learn of a replica when they first ask its master, and otherwise much later.
 	if err := await(settleWithin, "the replica is not in sync", func() (bool, error) { return false, inSync(master, replica) }); err != nil {
 		return err
 	}
@@ -85,8 +82,8 @@ func (s *Sentinel) start(opts Options) error {
 	})
 }
 
-// Keep makes the sentinels replace no master that is merely slow, for tests in which nobody dies: a busy machine can hold a server
-// up for longer than the second after which it counts as dead.
+// Keep stops the sentinels from replacing a master that is merely slow, for tests in which no server dies. A busy
+// machine can delay a server by more than the second after which it counts as dead.
 func (s *Sentinel) Keep() error {
 	return together(s.sentinels, func(_ int, w *Server) error {
 		_, err := w.Do(context.Background(), "SENTINEL", "SET", MasterName, "down-after-milliseconds", "600000")
@@ -94,31 +91,29 @@ func (s *Sentinel) Keep() error {
 	})
 }
 
-// hurry makes a sentinel look and tell more often than every second or ten. It is
-// forgotten with a restart, and so done again after each.
+// hurry makes a sentinel check and publish more often than every second or ten seconds. A restart resets this, so it
+// is repeated after each.
 //
-// Four of the publish periods is what a sentinel waits before it makes a replica again
-// of one that calls itself master. During a failover that must be well above the second
-// that the one in charge takes to see the promotion, or the others undo it.
+// A sentinel waits four publish periods before it demotes a server that calls itself master. During a failover that
+// must be well above the second that the leader takes to see the promotion. Otherwise the other sentinels undo it.
 func hurry(s *Server) error {
 	return tune(s, "INFO-PERIOD", "200", "PING-PERIOD", "200", "ASK-PERIOD", "200", "PUBLISH-PERIOD", "800",
 		"TILT-PERIOD", "2000", "MIN-LINK-RECONNECT-PERIOD", "500")
 }
 
-// hurryMore is for the time after a failover, when all agree.
+// hurryMore is for the time after a failover, when all sentinels agree.
 func hurryMore(s *Server) error { return tune(s, "PUBLISH-PERIOD", "100") }
 
 func tune(s *Server, settings ...string) error {
 	_, err := s.Do(context.Background(), append([]string{"SENTINEL", "DEBUG"}, settings...)...)
 	var refused ReplyError
-	if errors.As(err, &refused) { // before Redis 7: slower, and as good
+	if errors.As(err, &refused) { // Redis before version 7: slower, but it works
 		return nil
 	}
 	return err
 }
 
-// acquaint waits until every sentinel knows all others, which they tell each other
-// when they publish.
+// acquaint waits until every sentinel knows all others. They learn of each other when they publish.
 func (s *Sentinel) acquaint() error {
 	if err := s.each(hurryMore); err != nil {
 		return err
@@ -129,7 +124,7 @@ func (s *Sentinel) acquaint() error {
 	return s.each(hurry)
 }
 
-// each does something with every sentinel that runs.
+// each calls do with every running sentinel.
 func (s *Sentinel) each(do func(*Server) error) error {
 	for _, one := range s.sentinels {
 		if !one.up() {
@@ -183,10 +178,10 @@ func (s *Sentinel) Addrs() []string { return addrs(s.sentinels) }
 // Sentinels returns the sentinels.
 func (s *Sentinel) Sentinels() []*Server { return slices.Clone(s.sentinels) }
 
-// Nodes returns the two servers that are watched, whichever is the master.
+// Nodes returns the two watched servers, whichever is the master.
 func (s *Sentinel) Nodes() []*Server { return slices.Clone(s.nodes) }
 
-// Stop stops all of them, the sentinels first so that they see no fault.
+// Stop stops all servers, the sentinels first so that they see no failure.
 func (s *Sentinel) Stop() error {
 	return errors.Join(stopAll(s.sentinels), stopAll(s.nodes))
 }

@@ -1,8 +1,7 @@
-// Package redisrun starts real redis-server processes on free loopback ports: one
-// alone, a cluster, or a master with its replica and sentinels. Tests, benchmarks and
-// fault campaigns use it; the functions that take a testing.TB stop by themselves
-// what they started. On Linux the servers die with the process that started them,
-// also when that one is killed.
+// Package redisrun starts real redis-server processes on free loopback ports: a single server, a cluster, or a
+// master with its replica and sentinels. Tests, benchmarks and fault campaigns use it. Functions that take a
+// testing.TB stop what they started by themselves. On Linux the servers die with the process that started them, even
+// if it is killed.
 package redisrun
 
 import (
@@ -22,32 +21,31 @@ const (
 	loopback = "127.0.0.1"
 
 	startWithin  = time.Minute      // a busy machine may take many seconds
-	stopWithin   = 15 * time.Second // then it is killed, and what it had not saved is lost
-	settleWithin = time.Minute      // for set-ups of several servers to agree
+	stopWithin   = 15 * time.Second // then it is killed, and unsaved data is lost
+	settleWithin = time.Minute      // for several servers to agree
 	pollEvery    = 10 * time.Millisecond
 
 	portTries = 20
 )
 
-// Options say how a server differs from a plain one. The zero value is a plain one:
-// on a free port, with no password and nothing kept on disk.
+// Options say how a server differs from a plain one. The zero value is a plain server on a free port, without a
+// password and without data on disk.
 type Options struct {
-	// Lines are added to the configuration file, after the lines of this package:
-	// "maxmemory 1mb", "appendonly yes", "requirepass x".
+	// Lines are added to the configuration file after the lines of this package: "maxmemory 1mb", "appendonly yes",
+	// "requirepass x".
 	Lines []string
-	// Port is taken at random when 0. In a cluster port+10000 is taken too.
+	// Port is chosen at random if it is 0. A cluster also uses port+10000.
 	Port int
-	// TLS adds a port that speaks TLS. Clients must show a certificate unless
-	// Lines say otherwise ("tls-auth-clients no").
+	// TLS adds a port that speaks TLS. Clients must present a certificate unless Lines say otherwise
+	// ("tls-auth-clients no").
 	TLS *Certs
 
 	sentinel bool
-	// ready runs after each start, a restart included, for what Redis forgets.
+	// ready runs after each start and restart, for settings that Redis does not keep.
 	ready func(*Server) error
 }
 
-// Server is one redis-server process. Its methods may be called from several
-// goroutines.
+// Server is one redis-server process. It is safe for concurrent use.
 type Server struct {
 	opts     Options
 	password string
@@ -57,7 +55,7 @@ type Server struct {
 	tlsPort  int
 
 	mu      sync.Mutex
-	process *process // nil while it is down
+	process *process // nil while the server is down
 	paused  bool
 	stopped bool
 }
@@ -77,7 +75,7 @@ func Start(opts Options) (*Server, error) {
 		if err == nil {
 			return s, nil
 		}
-		// Somebody else was quicker. A port that was asked for is not exchanged.
+		// Another process took the port. A requested port is not replaced.
 		if opts.Port != 0 || !errors.Is(err, errPortTaken) {
 			return nil, err
 		}
@@ -85,8 +83,7 @@ func Start(opts Options) (*Server, error) {
 	return nil, err
 }
 
-// create takes ports, makes the directory and starts the process; when it fails
-// nothing is left.
+// create takes ports, creates the directory and starts the process. If it fails it cleans up.
 func (s *Server) create() (err error) {
 	defer func() {
 		if err != nil {
@@ -108,7 +105,7 @@ func (s *Server) create() (err error) {
 	if err != nil {
 		return err
 	}
-	// It may hold a password.
+	// It may contain a password.
 	if err = os.WriteFile(filepath.Join(s.dir, configFile), []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -153,8 +150,7 @@ func (s *Server) launch() error {
 	return nil
 }
 
-// answers waits until this very process answers PING: another server may have been
-// quicker to take the port.
+// answers waits until this process answers PING. Another server may have taken the port.
 func (s *Server) answers(p *process) error {
 	return await(startWithin, "it does not answer", func() (bool, error) {
 		select {
@@ -171,7 +167,7 @@ func (s *Server) answers(p *process) error {
 		if pid := field(info, "process_id"); pid != strconv.Itoa(p.pid) {
 			return true, fmt.Errorf("%w by the process %s", errPortTaken, pid)
 		}
-		// Refused while it loads its data.
+		// Redis refuses commands while it loads its data.
 		_, err = s.Do(ctx, "PING")
 		return false, err
 	})
@@ -183,7 +179,7 @@ func (s *Server) Addr() string { return net.JoinHostPort(loopback, strconv.Itoa(
 // URL returns redis://host:port, without a password.
 func (s *Server) URL() string { return "redis://" + s.Addr() }
 
-// TLSAddr returns host:port of the port that speaks TLS, or "" if there is none.
+// TLSAddr returns host:port of the TLS port, or "" if there is none.
 func (s *Server) TLSAddr() string {
 	if s.tlsPort == 0 {
 		return ""
@@ -201,12 +197,12 @@ func (s *Server) Pid() int {
 	return s.process.pid
 }
 
-// Log returns the end of what the server has logged.
+// Log returns the end of the server's log.
 func (s *Server) Log() string { return tail(s.logPath(), 0) }
 
 func (s *Server) logPath() string { return filepath.Join(s.dir, "redis.log") }
 
-// running says whether the process lives. The caller holds s.mu.
+// running reports whether the process is alive. The caller holds s.mu.
 func (s *Server) running() bool {
 	if s.process == nil {
 		return false
@@ -219,16 +215,15 @@ func (s *Server) running() bool {
 	}
 }
 
-// up says whether the process lives and is not paused.
+// up reports whether the process is alive and not paused.
 func (s *Server) up() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.running() && !s.paused
 }
 
-// Stop ends the process, by force if it does not go by itself, and removes what it
-// kept. It says so if the process had ended before on its own, with an error.
-// A stopped server stays stopped; stopping it again does nothing.
+// Stop ends the process, by force if necessary, and removes its files. It returns an error if the process had
+// already ended on its own, with an error. A stopped server stays stopped; stopping it again does nothing.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +239,7 @@ func (s *Server) Stop() error {
 	return errors.Join(err, s.remove())
 }
 
-// terminate asks the process to go, and kills it if it does not. The caller holds s.mu.
+// terminate asks the process to end, and kills it if it does not. The caller holds s.mu.
 func (s *Server) terminate() {
 	if s.running() {
 		s.process.term()
@@ -269,8 +264,8 @@ func (s *Server) remove() error {
 	return os.RemoveAll(s.dir)
 }
 
-// Kill ends the process as kill -9 does and returns when it is gone. Its directory and
-// its port stay its own, for Restart. Killing a server that is down does nothing.
+// Kill ends the process like kill -9 and returns when it is gone. It keeps the directory and the port, for Restart.
+// Killing a server that is down does nothing.
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -282,9 +277,8 @@ func (s *Server) Kill() error {
 	return nil
 }
 
-// Restart starts the server again on the same port and directory, and waits until it
-// answers. A running one is asked to end first, so that it keeps what it is told to
-// keep.
+// Restart starts the server again on the same port and directory, and waits until it answers. A running server is
+// asked to end first, so that it saves what it is configured to save.
 func (s *Server) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,8 +289,8 @@ func (s *Server) Restart() error {
 	return s.launch()
 }
 
-// Pause stops the process as SIGSTOP does: the kernel still takes connections and
-// bytes for it, nothing answers. It returns when the process stands still.
+// Pause stops the process like SIGSTOP: the kernel still accepts connections and bytes for it, but nothing answers.
+// It returns when the process has stopped.
 func (s *Server) Pause() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -327,8 +321,8 @@ func (s *Server) Resume() error {
 	return nil
 }
 
-// CPU returns the processor time, user and system, that the process has used since
-// it started. The server itself is asked, which costs it a few microseconds.
+// CPU returns the processor time, user and system, that the process has used since it started. It asks the server,
+// which costs a few microseconds.
 func (s *Server) CPU() (time.Duration, error) {
 	info, err := s.Do(context.Background(), "INFO", "cpu")
 	if err != nil {

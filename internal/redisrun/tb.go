@@ -2,8 +2,7 @@ package redisrun
 
 import "testing"
 
-// New starts a server for a test, with lines added to its configuration, and stops it
-// when the test ends.
+// New starts a server for a test, with lines added to its configuration, and stops it when the test ends.
 func New(tb testing.TB, lines ...string) *Server {
 	tb.Helper()
 	return NewServer(tb, Options{Lines: lines})
@@ -20,8 +19,8 @@ func NewServer(tb testing.TB, opts Options) *Server {
 	return s
 }
 
-// NewCluster starts a cluster of three for a test, with lines added to each
-// configuration, and stops it when the test ends.
+// NewCluster starts a cluster of three for a test, with lines added to each configuration, and stops it when the
+// test ends.
 func NewCluster(tb testing.TB, lines ...string) *Cluster {
 	tb.Helper()
 	c, err := StartCluster(3, Options{Lines: lines})
@@ -32,8 +31,8 @@ func NewCluster(tb testing.TB, lines ...string) *Cluster {
 	return c
 }
 
-// NewSentinel starts a master, its replica and their sentinels for a test, with lines
-// added to the configuration of the first two, and stops them when the test ends.
+// NewSentinel starts a master, its replica and their sentinels for a test, and stops them when the test ends. The
+// lines are added to the configuration of master and replica.
 func NewSentinel(tb testing.TB, lines ...string) *Sentinel {
 	tb.Helper()
 	s, err := StartSentinel(Options{Lines: lines})
@@ -44,7 +43,7 @@ func NewSentinel(tb testing.TB, lines ...string) *Sentinel {
 	return s
 }
 
-// NewSteadySentinel is NewSentinel for tests in which nobody dies.
+// NewSteadySentinel is NewSentinel for tests in which no server dies.
 func NewSteadySentinel(tb testing.TB, lines ...string) *Sentinel {
 	tb.Helper()
 	s := NewSentinel(tb, lines...)
@@ -54,7 +53,7 @@ func NewSteadySentinel(tb testing.TB, lines ...string) *Sentinel {
 	return s
 }
 
-// keep stops the servers when the test ends; if it failed, their logs are shown.
+// keep stops the servers when the test ends, and logs the end of their logs if it failed.
 func keep(tb testing.TB, stop func() error, servers ...*Server) {
 	tb.Cleanup(func() {
 		tb.Helper()

@@ -21,11 +21,11 @@ var (
 	moneyFields  = []string{"usd", "cost", "spend"}
 )
 
-// access takes an entry of an access log. Its time is when the request was sent, but in the request lines of sluice serve:
-// they are written at the end.
+// access reads an entry of an access log. Its time is when the request was sent, except in the request lines of
+// sluice serve, which are written at the end.
 func (r *reader) access(o object) error {
 	if o.has("msg") && o.text("msg") != "request" {
-		r.log.Skipped++ // another line of sluice serve
+		r.log.Skipped++ // another kind of line from sluice serve
 		return nil
 	}
 	start, ok := o.moment(startFields...)
@@ -83,12 +83,12 @@ func outcome(status string) (refused, failed, ok bool) {
 	return n == http.StatusTooManyRequests, n != http.StatusTooManyRequests && (n < 200 || n > 399), true
 }
 
-// bounded is a time that a log states in seconds: at most a day.
+// bounded converts seconds stated in a log to a duration of at most a day.
 func bounded(seconds float64) time.Duration {
 	return time.Duration(min(max(seconds, 0), 86400) * float64(time.Second))
 }
 
-// sizes takes tokens and money.
+// sizes reads tokens and money.
 func (s *Send) sizes(o object) {
 	s.Input, s.Output = o.tokens(inputFields...), o.tokens(outputFields...)
 	if s.Input+s.Output == 0 {

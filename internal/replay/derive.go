@@ -20,15 +20,15 @@ type group struct {
 	caller, model string
 	class         int
 	calls         int
-	follows       int // calls that waited for another one
+	follows       int // calls that waited for another call
 	first, last   time.Duration
 	input, output int64
-	sizes         []float64 // tokens of each
+	sizes         []float64 // tokens of each call
 	atOnce        int
 }
 
-// Scenario returns a file for sluice simulate and sluice demo: a fleet like the log's, on the same limits. Only the means of
-// sizes and times are in it, not each call.
+// Scenario returns a file for sluice simulate and sluice demo: a fleet like the log's, on the same limits. It has
+// only the means of sizes and times, not each call.
 func (r *Replay) Scenario() ([]byte, error) {
 	var b bytes.Buffer
 	name := "replay"
@@ -65,7 +65,7 @@ func (r *Replay) Scenario() ([]byte, error) {
 	names := map[string]bool{}
 	for _, g := range r.groups() {
 		fmt.Fprintf(&b, "  - {name: %q, class: %s, ", unique(names, g.caller), r.className(g.class))
-		if 2*g.follows >= g.calls-g.atOnce { // its workers go on when they have finished
+		if 2*g.follows >= g.calls-g.atOnce { // its workers continue when a call has finished
 			fmt.Fprintf(&b, "calls: %d, ", g.calls)
 		} else {
 			fmt.Fprintf(&b, "jobs: %d, every: %s, ", g.calls, ((g.last - g.first) / time.Duration(max(g.calls-1, 1))).Round(time.Millisecond))
@@ -87,10 +87,10 @@ func (r *Replay) Scenario() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// className is a class that a scenario knows: one of the first three.
+// className returns a class that scenarios know: one of the first three.
 func (r *Replay) className(class int) string { return sim.Classes[min(class, len(sim.Classes)-1)].Name }
 
-// groups are the callers' work, most calls first.
+// groups returns the work of the callers, most calls first.
 func (r *Replay) groups() []*group {
 	at := map[key]*group{}
 	var all []*group
@@ -116,7 +116,7 @@ func (r *Replay) groups() []*group {
 	return all[:min(len(all), MaxCallers)]
 }
 
-// lognormal is the distribution that positive values come from.
+// lognormal returns the log-normal distribution that fits positive values.
 func lognormal(values []float64) (median, sigma float64) {
 	var logs []float64
 	for _, v := range values {
@@ -137,7 +137,7 @@ func lognormal(values []float64) (median, sigma float64) {
 	return math.Exp(mean), min(math.Sqrt(squares), 5)
 }
 
-// limitYAML is a limit as a scenario and a configuration state it.
+// limitYAML returns a limit in the syntax of scenarios and configurations.
 func limitYAML(l *sim.Limit, scenario bool) string {
 	s := fmt.Sprintf("{name: %q, ", name64(l.Name))
 	if l.Kind == store.Concurrency {
@@ -162,7 +162,7 @@ func limitYAML(l *sim.Limit, scenario bool) string {
 	return s + "}"
 }
 
-// name64 is a name as scenarios and configurations take it.
+// name64 returns a name that scenarios and configurations accept.
 func name64(s string) string {
 	s = strings.Map(func(c rune) rune {
 		switch {
@@ -175,7 +175,7 @@ func name64(s string) string {
 	return cmp.Or(s[:min(len(s), 60)], "caller")
 }
 
-// unique is a name that no other agent has.
+// unique returns a name that no other agent has.
 func unique(taken map[string]bool, name string) string {
 	name = name64(name)
 	one := name
@@ -222,10 +222,10 @@ func (r *Replay) Config() []byte {
 	return b.Bytes()
 }
 
-// agentName is what a configuration takes as one.
+// agentName matches the names of agents that a configuration accepts.
 var agentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
 
-// suggest is a class for a caller: the one that is stated, else a lower one for those that send much at once.
+// suggest returns a class for a caller: the stated one, or a lower one for callers that send much at once.
 func (r *Replay) suggest(c *CallerFigures) (class, why string) {
 	switch {
 	case c.Class != sim.Classes[len(sim.Classes)-1].Name:
@@ -236,7 +236,7 @@ func (r *Replay) suggest(c *CallerFigures) (class, why string) {
 	return "p1", fmt.Sprintf("%d calls, up to %d at once; p0 is for people", c.Calls, c.AtOnce)
 }
 
-// dialect is the provider that most of the log's models belong to; empty: it is not known.
+// dialect returns the provider of most of the log's models, or an empty string if it is unknown.
 func (r *Replay) dialect() string {
 	n := map[string]int{}
 	for i := range r.log.Sends {

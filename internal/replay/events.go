@@ -7,7 +7,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// event takes one line of the gate's own log. A request is a send, its answer and its usage, joined by the ticket.
+// event reads one line of the gate's own log. A send, its answer and its usage, joined by the ticket, are one
+// request.
 func (r *reader) event(e *inspect.Event) {
 	if e.Kind == inspect.EventSend {
 		s := Send{
@@ -57,7 +58,7 @@ func (r *reader) event(e *inspect.Event) {
 	}
 }
 
-// take takes what an event says of units.
+// take reads the units of an event.
 func (s *Send) take(units map[string]int64) {
 	if n, ok := units["input_tokens"]; ok {
 		s.Input = n

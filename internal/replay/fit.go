@@ -9,12 +9,13 @@ import (
 
 // Bounds of finding limits.
 const (
-	fewRefusals = 5      // fewer tell nothing
-	fitSends    = 20_000 // the first ones are looked at
+	fewRefusals = 5      // fewer refusals say nothing
+	fitSends    = 20_000 // number of sends that are examined, from the start
 )
 
-// fit finds the limit on requests that explains the log's refusals best: for each kind and window the size at which as many
-// are refused too much as too little. It returns nil if there are too few refusals, or if no limit explains them.
+// fit finds the limit on requests that best explains the log's refusals. For each kind and window it takes the size
+// at which as many sends are refused too much as too little. It returns nil if there are too few refusals, or if no
+// limit explains them.
 func (r *Replay) fit() (limits []sim.Limit, refused int) {
 	arrivals := r.arrivals()
 	arrivals = arrivals[:min(len(arrivals), fitSends)]
@@ -39,7 +40,7 @@ func (r *Replay) fit() (limits []sim.Limit, refused int) {
 			}
 		}
 	}
-	if least > refused/2 { // something else refuses: tokens, or others on the same key
+	if least > refused/2 { // something else refuses: a limit on tokens, or other users of the key
 		return nil, refused
 	}
 	return []sim.Limit{best}, refused
@@ -59,7 +60,7 @@ func fitSize(l sim.Limit, arrivals []sim.Arrival) (sim.Limit, int) {
 		return e.Differ, e.Model > e.Refused
 	}
 	low, high := int64(1), int64(len(arrivals))
-	for low < high { // the smallest that refuses no more than the log
+	for low < high { // the smallest size that refuses no more than the log
 		mid := (low + high) / 2
 		if _, tooMany := wrong(mid); tooMany {
 			low = mid + 1
@@ -73,7 +74,7 @@ func fitSize(l sim.Limit, arrivals []sim.Arrival) (sim.Limit, int) {
 			best, least = n, differ
 		}
 	}
-	// Providers state round numbers: one nearby is right if it explains the log about as well.
+	// Providers state round numbers: use a nearby one if it explains the log about as well.
 	slack := max(1, len(arrivals)/200)
 	for _, step := range []int64{1000, 500, 100, 50, 10, 5} {
 		n := (best + step/2) / step * step

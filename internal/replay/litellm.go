@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/internal/keylabel"
 )
 
-// spend takes a row of LiteLLM's spend log.
+// spend reads a row of LiteLLM's spend log.
 func (r *reader) spend(o object) error {
 	start, ok := o.moment("startTime")
 	if !ok {
@@ -51,7 +51,8 @@ func (r *reader) spend(o object) error {
 	return nil
 }
 
-// caller names who sent a row: the alias of the key, the user, or a label of the key, which itself is shown nowhere.
+// caller names the sender of a row: the alias of the key, the user, or a label of the key. The key itself is never
+// shown.
 func caller(o, meta object) string {
 	if name := meta.text("user_api_key_alias"); name != "" {
 		return name
@@ -65,7 +66,7 @@ func caller(o, meta object) string {
 	return ""
 }
 
-// array reads rows that stand in one JSON array.
+// array reads rows from one JSON array.
 func (r *reader) array(b *bufio.Reader) error {
 	if r.log.Format != "" && r.log.Format != LiteLLM {
 		return &Error{File: r.log.File, Message: "is a JSON array: only LiteLLM's spend log is one"}
@@ -101,12 +102,12 @@ func (r *reader) array(b *bufio.Reader) error {
 
 const maxArray = 256 << 20
 
-// entry is an error in the current entry of an array, which is no line.
+// entry returns an error about the current entry of an array, which has no line number.
 func (r *reader) entry(message string) error {
 	return &Error{File: r.log.File, Message: "entry " + itoa(r.log.Lines) + ": " + message}
 }
 
-// csv reads rows below a line that names the columns.
+// csv reads rows below a line with the names of columns.
 func (r *reader) csv(b *bufio.Reader) error {
 	in := csv.NewReader(&lineBound{in: b})
 	in.FieldsPerRecord = -1
@@ -169,10 +170,10 @@ func (r *reader) csv(b *bufio.Reader) error {
 	}
 }
 
-// lineBound fails where a line is too long: a CSV reader would read all of it.
+// lineBound fails if a line is too long. A CSV reader would read all of it.
 type lineBound struct {
 	in io.Reader
-	n  int // bytes since the last end of a line
+	n  int // bytes since the last line break
 }
 
 func (l *lineBound) Read(p []byte) (int, error) {

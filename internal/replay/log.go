@@ -1,5 +1,5 @@
-// Package replay reads logs of API calls and finds out what the gate would have made of them: the calls of the log are
-// the arrivals of a simulation, in virtual time, against limits that are given or taken from the log's own refusals.
+// Package replay reads logs of API calls and computes what the gate would have done with them. The calls of the log
+// are the arrivals of a simulation in virtual time. Its limits are given, or derived from the log's own refusals.
 package replay
 
 import (
@@ -14,14 +14,14 @@ const (
 	LiteLLM = "litellm" // LiteLLM's spend log, as JSON, JSON lines or CSV
 )
 
-// Formats lists them all.
+// Formats lists all formats.
 var Formats = []string{Events, Access, LiteLLM}
 
 // Bounds of a log.
 const (
 	MaxLine  = 4 << 20 // bytes of a line
 	MaxSends = 200_000
-	// MaxCallers are told apart, those with the most requests. The others are one.
+	// MaxCallers is how many callers are kept apart: those with the most requests. The others count as one.
 	MaxCallers = 1_000
 	others     = "(others)"
 	maxText    = 200 // bytes of a name
@@ -30,14 +30,15 @@ const (
 // Send is one request of a log.
 type Send struct {
 	Line int
-	// Start is when it was sent, Wanted when its caller wanted it, First the first byte of the answer and End its end.
+	// Start is when the request was sent, and Wanted when its caller wanted it. First is the first byte of the
+	// response, and End its end.
 	Start, Wanted, First, End time.Time
 
 	Resource, Caller, User, Class string
-	Model                         string // as limits have it
+	Model                         string // as limits name it
 	Named                         string // as its caller wrote it
 
-	Input, Output int64 // tokens; of a refusal they are often not known, and 0
+	Input, Output int64 // tokens; often unknown, and 0, for a refusal
 	Refused       bool  // with 429
 	Failed        bool  // for another reason
 	Retry         bool  // the log says so
@@ -45,21 +46,22 @@ type Send struct {
 	Priced        bool
 }
 
-// Log is what a file says.
+// Log is the content of a log file.
 type Log struct {
 	File   string
 	Format string
 	Lines  int
-	// Skipped counts lines that are no request, or torn. Cached are answers that came from a cache and never reached the
-	// provider.
+	// Skipped counts lines that are incomplete or not requests. Cached counts responses from a cache, which never
+	// reached the provider.
 	Skipped, Cached int
 	Sends           []Send // by Start
-	// Resource is whose sends these are; empty where the log names none. Others are further resources of the log.
+	// Resource is the resource of the sends, or empty if the log names none. Others are further resources in the
+	// log.
 	Resource string
 	Others   []string
 }
 
-// Error says where a log is wrong.
+// Error says where a log is invalid.
 type Error struct {
 	File    string
 	Line    int // 0: none

@@ -14,22 +14,22 @@ import (
 // Setup is what a log is replayed against.
 type Setup struct {
 	Assumptions
-	// Limits are the provider's; empty: what the log's refusals tell.
+	// Limits are the provider's. If empty, they are derived from the log's refusals.
 	Limits []sim.Limit
-	// PerModel counts limits that are taken from the log for each model.
+	// PerModel makes limits that are derived from the log count per model.
 	PerModel bool
-	// Classes are the priority classes, highest first; empty: p0, p1 and p2.
+	// Classes are the priority classes, highest first. The default is p0, p1 and p2.
 	Classes []store.Class
 	Order   store.Order
-	Use     int // percentage of the limits that the gate uses; 0: all of them
-	// Class is the class of a caller; empty: what the log says, else the last class.
+	Use     int // percentage of the limits that the gate uses; 0: all
+	// Class returns the class of a caller. If it returns "", the log decides, or else the last class applies.
 	Class func(caller string) string
 	Seed  uint64
-	// Progress is told the part of the calls that is over.
+	// Progress is called with the fraction of calls that are over.
 	Progress func(part float64)
 }
 
-// Replay is a log, laid out as the work of a scenario.
+// Replay is a log prepared as the work of a scenario.
 type Replay struct {
 	log    *Log
 	setup  Setup
@@ -38,17 +38,17 @@ type Replay struct {
 	net    sim.Delay
 	start  time.Time
 	prices []float64 // of each call, in dollars
-	fitted bool      // the limits are taken from the log
+	fitted bool      // the limits are derived from the log
 }
 
-// ErrNoLimits is the error of [New] for a log that tells nothing of limits.
+// ErrNoLimits is the error of [New] for a log that says nothing about limits.
 type ErrNoLimits struct{ Refused int }
 
 func (e *ErrNoLimits) Error() string {
 	return fmt.Sprintf("the log has %d refusals, which are too few to tell the provider's limits", e.Refused)
 }
 
-// New lays out a log for a replay.
+// New prepares a log for a replay.
 func New(l *Log, s Setup) (*Replay, error) {
 	if s.Classes == nil {
 		s.Classes = sim.Classes
@@ -68,7 +68,7 @@ func New(l *Log, s Setup) (*Replay, error) {
 		r.setup.Limits, r.fitted = limits, true
 	}
 	for i := range r.setup.Limits {
-		if l := &r.setup.Limits[i]; l.Kind == store.Fixed { // windows begin at round times, not when the log does
+		if l := &r.setup.Limits[i]; l.Kind == store.Fixed { // windows begin at round times, not at the start of the log
 			l.Phase = r.start.Truncate(l.Window).Add(l.Window).Sub(r.start)
 		}
 	}
@@ -76,7 +76,7 @@ func New(l *Log, s Setup) (*Replay, error) {
 	return r, nil
 }
 
-// roundTrip is how long a message takes there and back: a refusal takes the provider no time.
+// roundTrip estimates the network round trip from refusals, which take the provider no time.
 func (r *Replay) roundTrip() time.Duration {
 	var all []time.Duration
 	for i := range r.log.Sends {
@@ -91,7 +91,7 @@ func (r *Replay) roundTrip() time.Duration {
 	return min(all[len(all)/2], time.Second)
 }
 
-// layOut makes a scenario of the calls.
+// layOut turns the calls into a scenario.
 func (r *Replay) layOut() {
 	r.sc = &sim.Scenario{
 		Name: "replay", Limits: r.setup.Limits, Policy: sim.Policy{Headers: true, RetryAfter: true}, Classes: r.setup.Classes,
@@ -114,7 +114,7 @@ func (r *Replay) layOut() {
 		if u == nil {
 			u = usual[key{-1, ""}]
 		}
-		if !c.done && u != nil { // what it would have used is unknown
+		if !c.done && u != nil { // its real use is unknown
 			rec.Request.Input, rec.Request.Output, rec.Service, rec.Body = u.input/u.n, u.output/u.n, u.service/time.Duration(u.n), u.body/time.Duration(u.n)
 			r.prices[i] = u.usd / float64(u.n)
 		} else {
@@ -128,7 +128,7 @@ func (r *Replay) layOut() {
 	r.sc.Horizon = 20*last.Sub(r.start) + 24*time.Hour
 }
 
-// took is how long the provider took to answer, without the way there and back.
+// took returns how long the provider took to answer, without the network.
 func (r *Replay) took(s *Send) (service, body time.Duration) {
 	return max(s.First.Sub(s.Start)-2*r.net.Median, 0), s.End.Sub(s.First)
 }
@@ -138,7 +138,7 @@ type key struct {
 	model  string
 }
 
-// sums add up what accepted calls used.
+// sums adds up what accepted calls used.
 type sums struct {
 	n             int64
 	input, output int64
@@ -146,7 +146,7 @@ type sums struct {
 	usd           float64
 }
 
-// usual is what calls of a caller to a model use in the mean, and those of all under the caller -1.
+// usual returns the mean use of calls by caller and model. Caller -1 stands for all callers.
 func (r *Replay) usual() map[key]*sums {
 	all := map[key]*sums{}
 	for i := range r.work.calls {
@@ -168,7 +168,7 @@ func (r *Replay) usual() map[key]*sums {
 	return all
 }
 
-// price is what a send cost: what the log says, else the list price.
+// price returns the cost of a send: the log's, or else the list price.
 func price(s *Send) float64 {
 	if s.Priced {
 		return s.USD
@@ -183,7 +183,7 @@ func price(s *Send) float64 {
 	return float64(micros) / 1e6
 }
 
-// classes are the indices of the callers' classes.
+// classes returns the indices of the callers' classes.
 func (r *Replay) classes() []int {
 	stated := map[string]string{}
 	for i := range r.log.Sends {
@@ -207,10 +207,10 @@ func (r *Replay) classes() []int {
 	return all
 }
 
-// arrivals are the sends as they came to the provider.
+// arrivals returns the sends as they arrived at the provider.
 func (r *Replay) arrivals() []sim.Arrival {
 	var all []sim.Arrival
-	usual := map[string]*sums{} // by model: what a refusal would have used
+	usual := map[string]*sums{} // by model: what a refused send would have used
 	for i := range r.log.Sends {
 		if s := &r.log.Sends[i]; !s.Refused {
 			if usual[s.Model] == nil {

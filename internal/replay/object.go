@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// object is one entry of a log. Nothing of it is ever printed but names and numbers.
+// object is one entry of a log. Only its names and numbers are ever printed.
 type object map[string]any
 
 func decode(text []byte) (object, error) {
@@ -30,7 +30,7 @@ func decode(text []byte) (object, error) {
 	return o, nil
 }
 
-// has reports whether one of the fields is there.
+// has reports whether one of the fields is present.
 func (o object) has(names ...string) bool {
 	for _, name := range names {
 		if v, ok := o[name]; ok && v != nil && v != "" {
@@ -40,7 +40,7 @@ func (o object) has(names ...string) bool {
 	return false
 }
 
-// text is the first of the fields that is there.
+// text returns the first field that is present.
 func (o object) text(names ...string) string {
 	for _, name := range names {
 		switch v := o[name].(type) {
@@ -55,7 +55,7 @@ func (o object) text(names ...string) string {
 	return ""
 }
 
-// number is the first of the fields that is a finite number.
+// number returns the first field that is a finite number.
 func (o object) number(names ...string) (float64, bool) {
 	for _, name := range names {
 		text := ""
@@ -75,7 +75,7 @@ func (o object) number(names ...string) (float64, bool) {
 	return 0, false
 }
 
-// tokens is a number of tokens: what is absurd is none.
+// tokens returns a number of tokens, or 0 if it is absurd.
 func (o object) tokens(names ...string) int64 {
 	n, _ := o.number(names...)
 	if n < 0 || n > 1e9 {
@@ -96,7 +96,7 @@ func (o object) yes(names ...string) bool {
 	return false
 }
 
-// inner is an object within this one, or the text of one.
+// inner returns a nested object, which may also be encoded as text.
 func (o object) inner(name string) object {
 	switch v := o[name].(type) {
 	case map[string]any:
@@ -109,13 +109,14 @@ func (o object) inner(name string) object {
 	return nil
 }
 
-// layouts are how logs write a moment. What names no zone is UTC.
+// layouts are the time formats of logs. Times without a zone are UTC.
 var layouts = []string{
 	time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999-07",
 	"2006-01-02 15:04:05.999999999 -0700 MST", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04:05.999999999-0700",
 }
 
-// moment is a field that is a moment: a text, or seconds, milliseconds, microseconds or nanoseconds since 1970.
+// moment returns the first field that is a time: a text, or seconds, milliseconds, microseconds or nanoseconds since
+// 1970.
 func (o object) moment(names ...string) (time.Time, bool) {
 	for _, name := range names {
 		if n, ok := o.number(name); ok {

@@ -21,11 +21,11 @@ import (
 // reader collects the sends of a log.
 type reader struct {
 	log     *Log
-	tickets map[string]int // event log: index of the send that an answer belongs to
+	tickets map[string]int // event log: index of the send by ticket
 }
 
-// Read reads a log: a file, the directory of an event log, or - for in. An empty format is guessed. An empty resource is
-// the one with the most sends.
+// Read reads a log: a file, the directory of an event log, or in if name is "-". An empty format is guessed. An
+// empty resource selects the one with the most sends.
 func Read(name, format, resource string, in io.Reader) (*Log, error) {
 	r := &reader{log: &Log{File: name, Format: format}, tickets: map[string]int{}}
 	if err := r.open(name, in); err != nil {
@@ -49,7 +49,7 @@ func of(resource string) string {
 	return fmt.Sprintf(" to the resource %q", resource)
 }
 
-// plain is an error without the name of the file, which stands before it.
+// plain returns the text of an error without the name of the file, which the message already has.
 func plain(err error) string {
 	var pe *os.PathError
 	if errors.As(err, &pe) {
@@ -101,12 +101,12 @@ func (r *reader) full() error {
 	return nil
 }
 
-// fail is an error in the current line.
+// fail returns an error about the current line.
 func (r *reader) fail(format string, args ...any) error {
 	return &Error{File: r.log.File, Line: r.log.Lines, Message: fmt.Sprintf(format, args...)}
 }
 
-// read reads one file, line by line; JSON arrays and CSV have readers of their own.
+// read reads one file line by line. JSON arrays and CSV have their own readers.
 func (r *reader) read(in io.Reader) error {
 	b := bufio.NewReaderSize(in, 64<<10)
 	first, err := firstByte(b)
@@ -144,7 +144,7 @@ func (r *reader) read(in io.Reader) error {
 	}
 }
 
-// known is an error if the whole file did not tell its format.
+// known returns an error if the whole file did not reveal its format.
 func (r *reader) known() error {
 	if r.log.Format == "" {
 		return &Error{File: r.log.File, Message: "its format is not known: no line has an event, a startTime, or a time and a status"}
@@ -161,7 +161,7 @@ func firstByte(b *bufio.Reader) (byte, error) {
 		if !bytes.ContainsRune([]byte(" \t\r\n\xef\xbb\xbf"), rune(c)) && c < 0x80 {
 			return c, b.UnreadByte()
 		}
-		if c >= 0x80 && c != 0xef && c != 0xbb && c != 0xbf { // but for the mark of byte order, it is no text of ours
+		if c >= 0x80 && c != 0xef && c != 0xbb && c != 0xbf { // other than a byte order mark, it cannot be one of our texts
 			return c, b.UnreadByte()
 		}
 	}
@@ -169,7 +169,7 @@ func firstByte(b *bufio.Reader) (byte, error) {
 
 var errLong = errors.New("a line is too long")
 
-// readLine is the next line without its end.
+// readLine returns the next line without its line break.
 func readLine(b *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -183,7 +183,7 @@ func readLine(b *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// line reads one line of JSON. A torn last line may be one that is being written.
+// line reads one line of JSON. An incomplete last line may still be being written.
 func (r *reader) line(text []byte, last bool) error {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
@@ -192,7 +192,7 @@ func (r *reader) line(text []byte, last bool) error {
 	if r.log.Format == Events {
 		var e inspect.Event
 		if json.Unmarshal(text, &e) != nil || e.Kind == "" || e.Time.IsZero() {
-			r.log.Skipped++ // a full disk tears lines
+			r.log.Skipped++ // a full disk leaves incomplete lines
 			return nil
 		}
 		r.event(&e)
@@ -208,7 +208,7 @@ func (r *reader) line(text []byte, last bool) error {
 	}
 	if r.log.Format == "" {
 		if r.log.Format = guess(o); r.log.Format == "" {
-			r.log.Skipped++ // a line of another kind; a later one may tell
+			r.log.Skipped++ // another kind of line; a later one may reveal the format
 			return nil
 		}
 		return r.line(text, last)
@@ -216,7 +216,7 @@ func (r *reader) line(text []byte, last bool) error {
 	return r.object(o)
 }
 
-// guess is the format of an object; empty: it does not tell.
+// guess returns the format of an object, or an empty string if it cannot be told.
 func guess(o object) string {
 	switch {
 	case o.has("event") && o.has("time") && !o.has("status", "msg"):
@@ -263,10 +263,10 @@ func cut(s string) string {
 	return s
 }
 
-// finish keeps the sends of one resource, in the order of time.
+// finish keeps the sends of one resource, sorted by time.
 func (r *reader) finish(resource string) {
 	l := r.log
-	l.Sends = slices.DeleteFunc(l.Sends, func(s Send) bool { return s.Start.IsZero() }) // canceled ones
+	l.Sends = slices.DeleteFunc(l.Sends, func(s Send) bool { return s.Start.IsZero() }) // cancelled
 	n := map[string]int{}
 	for i := range l.Sends {
 		n[l.Sends[i].Resource]++
@@ -285,7 +285,7 @@ func (r *reader) finish(resource string) {
 		}
 	}
 	l.Sends = slices.DeleteFunc(l.Sends, func(s Send) bool { return named && s.Resource != l.Resource })
-	// Of those that came at the same moment, as far as the log knows it, the accepted ones came first: there was room for them.
+	// Of sends with the same logged time, the accepted ones come first: there was room for them.
 	late := func(s *Send) int {
 		if s.Refused {
 			return 1
@@ -296,7 +296,7 @@ func (r *reader) finish(resource string) {
 	l.fold()
 }
 
-// fold makes one caller of all beyond the bound.
+// fold combines all callers beyond the bound into one.
 func (l *Log) fold() {
 	n := map[string]int{}
 	for i := range l.Sends {

@@ -11,12 +11,12 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Report is what a log shows, and what the gate would have made of it.
+// Report is what a log shows, and what the gate would have done with it.
 type Report struct {
 	File     string    `json:"file"`
 	Format   string    `json:"format"`
 	Resource string    `json:"resource,omitempty"`
-	Others   []string  `json:"other_resources,omitempty"` // that are not replayed
+	Others   []string  `json:"other_resources,omitempty"` // not replayed
 	From     time.Time `json:"from"`
 	To       time.Time `json:"to"`
 	Lines    int       `json:"lines"`
@@ -26,24 +26,24 @@ type Report struct {
 
 	Limits     []Limit `json:"limits"`
 	LimitsFrom string  `json:"limits_from"` // given, or log
-	// Explained compares the log's refusals with what the limits say of each send.
+	// Explained compares the log's refusals with those of the limits.
 	Explained   Explained `json:"explained"`
 	Assumptions []string  `json:"assumptions"`
 
 	Log  Figures `json:"log"`
 	Gate Figures `json:"gate"`
-	// IdealS is how long the same work takes if each call arrives at the moment the limits have room for it.
+	// IdealS is how long the same work takes if each call arrives exactly when the limits have room for it.
 	IdealS float64 `json:"ideal_s"`
 
 	ByCaller []CallerFigures `json:"by_caller"` // most calls first, the first 1000
 }
 
-// Limit is one that the log was replayed against.
+// Limit is a limit that the log was replayed against.
 type Limit struct {
 	Name     string `json:"name"`
 	Kind     string `json:"kind"`
 	Unit     string `json:"unit"`
-	Size     string `json:"size"` // such as 120/min, or a number of places
+	Size     string `json:"size"` // such as 120/min, or a number of slots
 	Burst    int64  `json:"burst,omitempty"`
 	PerModel bool   `json:"per_model,omitempty"`
 }
@@ -54,19 +54,19 @@ type Explained struct {
 	Log    int     `json:"log"`    // refusals of the log
 	Model  int     `json:"model"`  // refusals by the limits
 	Differ int     `json:"differ"` // sends that only one of the two refuses
-	Agree  float64 `json:"agree"`  // part of the sends on which both agree
+	Agree  float64 `json:"agree"`  // fraction of the sends on which both agree
 }
 
-// Figures measure one of the two: the log, or the gate.
+// Figures measure either the log or the gate.
 type Figures struct {
 	Calls      int     `json:"calls"`
 	Finished   int     `json:"finished"`
 	Sent       int     `json:"sent"`
 	Throttled  int     `json:"throttled"`
-	Failed     int     `json:"failed"` // answers that were neither good nor a refusal
+	Failed     int     `json:"failed"` // responses that were neither successful nor a refusal
 	RetryShare float64 `json:"retry_share"`
 	PeakRate   int     `json:"peak_rate"` // most sends in any second
-	// DurationS is from the first call that was wanted to the end of the last.
+	// DurationS is the time from the first wanted call to the end of the last one.
 	DurationS float64 `json:"duration_s"`
 	USD       float64 `json:"usd"`        // of finished calls
 	WastedUSD float64 `json:"wasted_usd"` // price of the refused sends, had they been answered
@@ -76,7 +76,7 @@ type Figures struct {
 	Refused  sim.Counts `json:"-"`
 }
 
-// Waits are how long calls of a class took from the moment they were wanted until the provider accepted them.
+// Waits is how long calls of a class took from when they were wanted until the provider accepted them.
 type Waits struct {
 	Name     string  `json:"name"`
 	Calls    int     `json:"calls"`
@@ -85,7 +85,7 @@ type Waits struct {
 	LongestS float64 `json:"wait_longest_s"`
 }
 
-// CallerFigures are what the log shows of a caller.
+// CallerFigures are what the log shows about a caller.
 type CallerFigures struct {
 	Name      string `json:"name"`
 	Class     string `json:"class"`
@@ -93,7 +93,7 @@ type CallerFigures struct {
 	Sent      int    `json:"sent"`
 	Throttled int    `json:"throttled"`
 	GaveUp    int    `json:"gave_up"`
-	AtOnce    int    `json:"at_once"` // most calls under way
+	AtOnce    int    `json:"at_once"` // most calls in progress at once
 }
 
 const maxCallers = 1000
@@ -134,7 +134,7 @@ func limitOf(l *sim.Limit) Limit {
 	return out
 }
 
-// assumptions are what the replay takes for granted, in sentences.
+// assumptions returns what the replay assumes, in sentences.
 func (r *Replay) assumptions() []string {
 	var all []string
 	if r.work.matched {
@@ -153,7 +153,7 @@ func (r *Replay) assumptions() []string {
 	return append(all, "Answers take as long as in the log. The gate is asked without delay.")
 }
 
-// logged are the figures of the log itself.
+// logged returns the figures of the log itself.
 func (r *Replay) logged() Figures {
 	f := Figures{Calls: len(r.work.calls), Sent: len(r.log.Sends)}
 	waits := make([][]time.Duration, len(r.setup.Classes))
@@ -213,7 +213,7 @@ func waitsOf(name string, all []time.Duration) Waits {
 	return Waits{Name: name, Calls: len(all), MeanS: round(sum / float64(len(all))), P95S: round(all[at].Seconds()), LongestS: round(all[len(all)-1].Seconds())}
 }
 
-// gated are the figures of the run behind the gate.
+// gated returns the figures of the run behind the gate.
 func (r *Replay) gated(ran *sim.Replayed) Figures {
 	f := Figures{
 		Calls: ran.Calls, Finished: ran.Finished, Sent: ran.Sent, Throttled: ran.Throttled, RetryShare: ran.RetryShare, PeakRate: ran.PeakRate,
@@ -222,7 +222,7 @@ func (r *Replay) gated(ran *sim.Replayed) Figures {
 	for i := range r.prices {
 		f.USD += r.prices[i]
 		if s := &r.log.Sends[r.work.calls[i].sends[len(r.work.calls[i].sends)-1]]; s.Failed {
-			f.Failed++ // the gate does not mend what fails for another reason
+			f.Failed++ // the gate does not prevent other failures
 		}
 	}
 	mean := f.USD / float64(max(len(r.prices), 1))
@@ -233,7 +233,7 @@ func (r *Replay) gated(ran *sim.Replayed) Figures {
 	return f
 }
 
-// byCaller are what the log shows of each caller, most calls first.
+// byCaller returns what the log shows about each caller, most calls first.
 func (r *Replay) byCaller() []CallerFigures {
 	all := make([]CallerFigures, len(r.work.callers))
 	for i := range all {

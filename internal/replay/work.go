@@ -9,11 +9,11 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// Assumptions about a log. Zero fields are the defaults.
+// Assumptions are assumptions about a log. Zero fields select the defaults.
 type Assumptions struct {
 	// RetryWithin is how long after a refusal a request of the same caller and model can be its retry.
 	RetryWithin time.Duration
-	// Follow is how soon after the end of a call the next one of its caller is taken to have waited for it.
+	// Follow is how soon after the end of a call the next one of its caller counts as having waited for it.
 	Follow time.Duration
 }
 
@@ -21,7 +21,7 @@ type Assumptions struct {
 const (
 	DefaultRetryWithin = 90 * time.Second
 	DefaultFollow      = time.Second
-	// atOnce is how soon a caller that is not refused goes on: sooner than anyone backs off.
+	// atOnce is how soon a caller continues after a success: sooner than any backoff.
 	atOnce = 100 * time.Millisecond
 )
 
@@ -34,13 +34,13 @@ type call struct {
 	done    bool // accepted by the provider
 	follows int  // index of the call whose end it waited for; -1: none
 	think   time.Duration
-	// doubted is set for one that could have been a retry, and was taken for new because its caller had finished something so
-	// long before.
+	// doubted is set for a call that could have been a retry. It was taken as new because its caller had finished
+	// another call gap before.
 	doubted bool
 	gap     time.Duration
 }
 
-// refusals are the sends of a call that were refused.
+// refusals returns how many sends of a call were refused.
 func (c *call) refusals() int {
 	if c.done {
 		return len(c.sends) - 1
@@ -52,13 +52,13 @@ func (c *call) refusals() int {
 type work struct {
 	callers []string // in the order of their first send
 	calls   []call
-	matched bool // retries were recognised by caller, model and time; else the log states them
+	matched bool // retries were recognized by caller, model and time; otherwise the log marks them
 }
 
-// lane is what a caller has under way.
+// lane is the work in progress of a caller.
 type lane struct {
 	pending []int // calls whose last send was refused, oldest first
-	ended   []int // calls that are done and that no send came after, oldest first
+	ended   []int // finished calls without a later send, oldest first
 }
 
 // take adds a send to a call.
@@ -71,11 +71,12 @@ func (k *lane) take(calls []call, c, send int, s *Send) {
 		return
 	}
 	if k.ended = append(k.ended, c); len(k.ended) > maxEnded {
-		k.ended = k.ended[1:] // no caller waits that long to go on
+		k.ended = k.ended[1:] // no caller waits that long to continue
 	}
 }
 
-// justEnded is the place in ended of the call that ended last before a moment, and not long before; -1: there is none.
+// justEnded returns the index in ended of the call that ended last before at, if it ended just before. Otherwise it
+// returns -1.
 func (k *lane) justEnded(calls []call, at time.Time) int {
 	best := -1
 	for i, c := range k.ended {
@@ -86,7 +87,7 @@ func (k *lane) justEnded(calls []call, at time.Time) int {
 	return best
 }
 
-// maxEnded bounds how many calls are looked at for one that a caller went on from.
+// maxEnded bounds how many finished calls are searched.
 const maxEnded = 256
 
 // couldBe reports whether s can be the retry of a call.
@@ -95,17 +96,18 @@ func (w *work) couldBe(l *Log, c int, s *Send) bool {
 	return last.Model == s.Model && !s.Start.Before(w.calls[c].end) && (s.Retry || last.Input == 0 || s.Input == 0 || last.Input == s.Input)
 }
 
-// same reports whether s is as large as the call that was refused, as far as the log knows.
+// same reports whether s is as large as the refused call, as far as the log says.
 func (w *work) same(l *Log, c int, s *Send) bool {
 	last := &l.Sends[w.calls[c].sends[len(w.calls[c].sends)-1]]
 	return s.Input > 0 && last.Input == s.Input
 }
 
-// pieces joins the sends of each call. A log that marks retries of a caller is believed; else a send is the retry of the oldest
-// refusal of the same caller and model that has none yet, unless the caller has just finished something: then it goes on.
+// pieces joins the sends of each call. If a log marks a caller's retries, they are believed. Otherwise a send is the
+// retry of the oldest refusal of the same caller and model without a retry. The exception is a caller that has just
+// finished another call: then the send is new.
 //
-// Where calls of a caller that does not usually give up are left without a retry, as many of its doubtful sends were retries
-// after all: those that came the latest after what the caller had finished.
+// If a caller that does not usually give up has calls left without a retry, as many of its doubtful sends count as
+// retries after all: those that came latest after a finished call.
 func pieces(l *Log, a Assumptions) *work {
 	retries := map[int]bool{}
 	w := join(l, a, retries)
@@ -123,7 +125,7 @@ func pieces(l *Log, a Assumptions) *work {
 	return w
 }
 
-// doubtful are sends that had better be retries.
+// doubtful returns sends that are probably retries.
 func (w *work) doubtful() (sends []int) {
 	type caller struct {
 		refused, gone int
@@ -201,7 +203,7 @@ func join(l *Log, a Assumptions, retries map[int]bool) *work {
 	return w
 }
 
-// follow finds the calls that waited for the end of another one of the same caller.
+// follow finds the calls that waited for the end of another call of the same caller.
 func (w *work) follow(within time.Duration) {
 	byWanted := make([]int, len(w.calls))
 	for i := range byWanted {
@@ -210,7 +212,7 @@ func (w *work) follow(within time.Duration) {
 	byEnd := slices.Clone(byWanted)
 	slices.SortStableFunc(byWanted, func(a, b int) int { return w.calls[a].wanted.Compare(w.calls[b].wanted) })
 	slices.SortStableFunc(byEnd, func(a, b int) int { return w.calls[a].end.Compare(w.calls[b].end) })
-	free := make([][]int, len(w.callers)) // calls that are over and followed by none, in the order of their ends
+	free := make([][]int, len(w.callers)) // finished calls that no call follows, in the order of their ends
 	next := 0
 	for _, i := range byWanted {
 		c := &w.calls[i]
@@ -220,7 +222,7 @@ func (w *work) follow(within time.Duration) {
 			next++
 		}
 		mine := free[c.caller]
-		// A call without a length ends when it is wanted: it does not wait for itself.
+		// A call without a duration ends when it is wanted. It does not wait for itself.
 		for n := len(mine) - 1; n >= 0; n-- {
 			gap := c.wanted.Sub(w.calls[mine[n]].end)
 			if gap > within || within == 0 {
@@ -235,7 +237,7 @@ func (w *work) follow(within time.Duration) {
 	}
 }
 
-// waitsFor reports whether call a waits for call b, itself or through others that begin and end at the same moment.
+// waitsFor reports whether call a waits for call b, directly or through others that begin and end at the same time.
 func (w *work) waitsFor(a, b int) bool {
 	for n := 0; a >= 0 && n < maxEnded; n++ {
 		if a == b {
@@ -249,7 +251,7 @@ func (w *work) waitsFor(a, b int) bool {
 	return a >= 0
 }
 
-// atOnce are the most calls that each caller had under way at once.
+// atOnce returns the most calls that each caller had in progress at once.
 func (r *Replay) atOnce() []int {
 	type edge struct {
 		at time.Time

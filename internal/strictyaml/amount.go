@@ -18,7 +18,7 @@ var periods = map[string]time.Duration{
 	"d": day, "day": day,
 }
 
-// Bounds are what an amount per window has to keep.
+// Bounds are the limits for an amount per window.
 type Bounds struct {
 	Amount int64
 	Window time.Duration
@@ -41,7 +41,7 @@ func (b Bounds) Rate(s string) (int64, time.Duration, error) {
 	return n, w, nil
 }
 
-// FormatRate returns the form that [Bounds.Rate] reads.
+// FormatRate returns a rate in the form that [Bounds.Rate] reads.
 func FormatRate(n int64, window time.Duration) string {
 	for _, p := range []struct {
 		one, many string
@@ -57,7 +57,7 @@ func FormatRate(n int64, window time.Duration) string {
 	return fmt.Sprintf("%d/%dms", n, window/time.Millisecond)
 }
 
-// amount reads a whole number; underscores may group its digits.
+// amount reads a whole number. Underscores may group its digits.
 func (b Bounds) amount(s string) (int64, error) {
 	n, err := strconv.ParseInt(strings.ReplaceAll(s, "_", ""), 10, 64)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
@@ -69,7 +69,7 @@ func (b Bounds) amount(s string) (int64, error) {
 	return n, nil
 }
 
-// window reads a number of periods, or one without a number: min, 4s.
+// window reads a number of periods, or one period without a number: min, 4s.
 func (b Bounds) window(s string) (time.Duration, error) {
 	digits := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
 	if digits < 0 {
@@ -92,7 +92,7 @@ func (b Bounds) window(s string) (time.Duration, error) {
 	return time.Duration(count) * unit, nil
 }
 
-// ParseDuration reads a time such as 250ms, 1h30m or 7d.
+// ParseDuration reads a duration such as 250ms, 1h30m or 7d.
 func ParseDuration(s string) (time.Duration, error) {
 	if days, rest, ok := strings.Cut(s, "d"); ok {
 		n, err := strconv.ParseInt(days, 10, 16)

@@ -7,7 +7,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// builder turns the tree of the YAML reader into ours.
+// builder converts the tree of the YAML parser into ours.
 type builder struct {
 	doc     *Doc
 	anchors map[string]ast.Node
@@ -15,7 +15,7 @@ type builder struct {
 	stopped bool
 }
 
-// node converts one value. What is wrong with it is noted, and stands as null.
+// node converts one value. It records errors, and returns null for an invalid value.
 func (b *builder) node(n ast.Node, path string, depth int) *Node {
 	out := &Node{}
 	out.Line, out.Column = start(n)
@@ -60,7 +60,7 @@ func (b *builder) node(n ast.Node, path string, depth int) *Node {
 	return out
 }
 
-// start is where a value begins. To the YAML reader a block mapping begins with its first colon.
+// start returns where a value begins. For the YAML parser a block mapping begins with its first colon.
 func start(n ast.Node) (line, column int) {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -77,7 +77,7 @@ func (b *builder) fail(at *Node, path, message string) {
 	b.doc.fail(at.Line, at.Column, path, message)
 }
 
-// stop ends the building of what has become too large. Paths there tell nobody anything.
+// stop ends the building of a tree that is too large. Its error has no path, because paths there help no reader.
 func (b *builder) stop(at *Node) {
 	switch {
 	case b.stopped:
@@ -89,8 +89,7 @@ func (b *builder) stop(at *Node) {
 	b.stopped = true
 }
 
-// alias puts in what an anchor stands for. An anchor is known once it is complete, so that
-// none contains itself.
+// alias inserts the value of an anchor. An anchor is known only when it is complete, so none contains itself.
 func (b *builder) alias(out *Node, n *ast.AliasNode, path string, depth int) {
 	value, known := b.anchors[n.Value.String()]
 	if !known {
@@ -123,7 +122,7 @@ func (b *builder) mapping(out *Node, values []*ast.MappingValueNode, path string
 		b.doc.keys[Join(path, key)] = &e
 		e.Value = b.node(v.Value, Join(path, key), depth+1)
 		if e.Value.Kind == Null {
-			e.Value.Line, e.Value.Column = e.Line, e.Column // what is not there is shown at its key
+			e.Value.Line, e.Value.Column = e.Line, e.Column // a missing value is shown at its key
 		}
 		out.Entries = append(out.Entries, e)
 		if b.stopped {
@@ -132,7 +131,7 @@ func (b *builder) mapping(out *Node, values []*ast.MappingValueNode, path string
 	}
 }
 
-// key returns a key's text, or what is wrong with it.
+// key returns a key's text, or an error message and false.
 func (b *builder) key(k ast.MapKeyNode) (string, bool) {
 	switch k := k.(type) {
 	case *ast.StringNode:

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Ordered is a mapping whose order counts. Its pointer type implements it.
+// Ordered is a mapping whose order matters. It is implemented by its pointer type.
 type Ordered interface {
 	// Append adds an entry and returns a pointer to its value.
 	Append(key string) any
@@ -21,17 +21,15 @@ type Ordered interface {
 	Len() int
 }
 
-// Expecting is implemented by types that are written as text and can say what kind of text.
+// Expecting is implemented by types that are written as text and can describe that text.
 type Expecting interface {
 	Expected() string // such as "a time such as 30s"
 }
 
-// Decode reads the document into v, a pointer to a struct with yaml tags. What does not
-// fit is noted.
+// Decode reads the document into v, a pointer to a struct with yaml tags. It records what does not fit; see Err.
 //
-// A type that unmarshals text is read from a scalar; if it is a struct with fields as
-// well, it may also be a mapping. Null stands for a mapping or list with nothing in it, as if
-// the key were not there.
+// A type with UnmarshalText is read from a scalar. If it is a struct with yaml fields as well, it may also be a
+// mapping. Null stands for an empty mapping or list, as if the key were missing.
 func (d *Doc) Decode(v any) {
 	if d.root != nil {
 		d.decode(d.root, "", reflect.ValueOf(v).Elem())
@@ -114,8 +112,8 @@ func (d *Doc) decodeList(n *Node, path string, v reflect.Value) {
 	}
 }
 
-// decodeText reads a type that knows its own text. Where variables were replaced the complaint is
-// about the text as it stands in the file: what they hold may be a secret.
+// decodeText reads a type with UnmarshalText. If variables were replaced, the error quotes the text in the file,
+// because the values of variables may be secret.
 func (d *Doc) decodeText(n *Node, path string, text encoding.TextUnmarshaler, v reflect.Value) {
 	if n.Kind != Scalar {
 		d.mismatch(n, path, v)
@@ -141,7 +139,7 @@ func (d *Doc) decodeText(n *Node, path string, text encoding.TextUnmarshaler, v 
 	d.fail(n.Line, n.Column, path, message).Hint(hint)
 }
 
-// Mistake is an error about a text that comes with advice.
+// Mistake is an error about a text that comes with a hint.
 type Mistake struct{ Message, Hint string }
 
 func (m *Mistake) Error() string { return m.Message + "; " + m.Hint }
@@ -212,7 +210,7 @@ func parseFloat(s string) (float64, bool) {
 	return f, err == nil && decimalNumber.MatchString(s)
 }
 
-// mismatch notes that a node is not what v needs.
+// mismatch records that a node is not of the kind that v needs.
 func (d *Doc) mismatch(n *Node, path string, v reflect.Value) {
 	hint := ""
 	switch {
@@ -231,7 +229,7 @@ func (d *Doc) mismatch(n *Node, path string, v reflect.Value) {
 
 const heldBack = "this is about what the variable holds, which is not shown"
 
-// expected names what v holds without the words of Go.
+// expected describes what v holds, without Go's terms.
 func expected(v reflect.Value) string {
 	if e, ok := v.Addr().Interface().(Expecting); ok {
 		return e.Expected()

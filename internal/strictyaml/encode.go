@@ -10,9 +10,8 @@ import (
 	"strconv"
 )
 
-// Encode prints v, a pointer to a struct with yaml tags, so that [Doc.Decode] reads the same
-// from it. A text for which shown has another is printed as that: it can
-// have variables in it.
+// Encode prints v, a pointer to a struct with yaml tags, so that [Doc.Decode] reads the same value from it. If shown
+// returns another text for a path, such as one with variables, Encode prints that instead.
 func Encode(v any, shown func(path, text string) (string, bool)) []byte {
 	e := encoder{shown: shown}
 	return e.value(reflect.ValueOf(v).Elem(), "").print()
@@ -79,7 +78,7 @@ func addressable(v reflect.Value) reflect.Value {
 	return p
 }
 
-// empty reports a value that is not there. A map or list with nothing in it is there.
+// empty reports whether a value is missing. An empty map or list is not missing.
 func empty(v reflect.Value) bool {
 	if v.Kind() == reflect.Map || v.Kind() == reflect.Slice || v.Kind() == reflect.Pointer {
 		return v.IsNil()
@@ -87,7 +86,7 @@ func empty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// scalar returns the text of what is written as one.
+// scalar returns the text of a value that is written as a scalar.
 func scalar(v reflect.Value) (string, bool) {
 	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
 		text, err := m.MarshalText()
@@ -111,7 +110,7 @@ func scalar(v reflect.Value) (string, bool) {
 	return "", false
 }
 
-// formatFloat is a number as YAML has it.
+// formatFloat formats a number for YAML.
 func formatFloat(f float64) string {
 	switch {
 	case math.IsNaN(f):

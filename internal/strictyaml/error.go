@@ -34,7 +34,7 @@ func (e *ParseError) Error() string {
 	return b.String()
 }
 
-// Errors is everything that is wrong with a file, in the order of the file.
+// Errors has all errors in a file, in the order of the file.
 type Errors []*ParseError
 
 func (e Errors) Error() string {
@@ -45,7 +45,7 @@ func (e Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap makes each of them visible to errors.As, the first one first.
+// Unwrap makes each error visible to errors.As, the first one first.
 func (e Errors) Unwrap() []error {
 	all := make([]error, len(e))
 	for i, pe := range e {
@@ -54,28 +54,25 @@ func (e Errors) Unwrap() []error {
 	return all
 }
 
-// Note is a mistake that was noted, to say more about it.
+// Note is a recorded error, to which details can be added.
 type Note struct {
 	mistake *ParseError
 	doc     *Doc
 }
 
-// Hint says what to do about it.
+// Hint adds what to do about it.
 func (n Note) Hint(text string) { n.mistake.Hint = text }
 
-// Hide keeps its line from being shown, here and with every other mistake: there may be a secret
-// in it.
+// Hide keeps its line out of all excerpts, because the line may contain a secret.
 func (n Note) Hide() Note {
 	n.doc.hide(n.mistake.Line)
 	return n
 }
 
-// maxErrors is how many mistakes are told at once: a file with more of them is something
-// else altogether.
+// maxErrors is how many errors are reported at once. A file with more is probably not of this kind at all.
 const maxErrors = 20
 
-// sorted brings errors into the order of the file, which is the order in which one
-// corrects them.
+// sorted sorts errors in the order of the file, in which people correct them.
 func (e Errors) sorted() Errors {
 	slices.SortStableFunc(e, func(a, b *ParseError) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

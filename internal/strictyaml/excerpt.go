@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	around   = 3   // lines shown before and after the one that is meant
+	around   = 3   // lines shown before and after the relevant one
 	maxShown = 160 // characters of a line
 )
 
-// excerpt shows a place in src with the lines around it, but for those that are hidden.
+// excerpt shows a position in src with the lines around it, except hidden ones.
 func excerpt(src []byte, line, column int, hidden map[int]bool) string {
 	lines := strings.Split(strings.TrimRight(string(src), "\r\n"), "\n")
 	if line < 1 || line > len(lines) || hidden[line] {
@@ -42,18 +42,18 @@ func excerpt(src []byte, line, column int, hidden map[int]bool) string {
 
 var password = regexp.MustCompile(`(://[^\s/@:]*:)(\S+)@`) // a password can have an @ in it
 
-// Mask hides the passwords of addresses, as long as they are, so that nothing moves.
+// Mask replaces the passwords in addresses with asterisks of the same length, so that columns stay the same.
 func Mask(text string) string {
 	return password.ReplaceAllStringFunc(text, func(m string) string {
 		part := password.FindStringSubmatch(m)
 		if strings.HasPrefix(part[2], "${") {
-			return m // a variable gives nothing away
+			return m // the name of a variable is not secret
 		}
 		return part[1] + strings.Repeat("*", utf8.RuneCountInString(part[2])) + "@"
 	})
 }
 
-// visible keeps what could do something to a terminal from it.
+// visible replaces characters that could affect a terminal.
 func visible(r rune) rune {
 	if unicode.IsControl(r) && r != '\t' || unicode.Is(unicode.Cf, r) { // Cf turns the direction of text around
 		return utf8.RuneError
@@ -61,7 +61,7 @@ func visible(r rune) rune {
 	return r
 }
 
-// cut shortens a line so that the place that is meant stays in sight.
+// cut shortens a line around the relevant column.
 func cut(text string, column int) (string, int) {
 	if utf8.RuneCountInString(text) <= maxShown {
 		return text, column
@@ -71,7 +71,7 @@ func cut(text string, column int) (string, int) {
 	return string(runes[from : from+maxShown]), column - from
 }
 
-// blank is as wide as the first n characters of text.
+// blank returns white space as wide as the first n characters of text.
 func blank(text string, n int) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -12,8 +12,8 @@ const maxExpanded = 64 << 10
 
 var variable = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 
-// Expand replaces ${NAME} and ${NAME:-default} in values, and $$ by a $. The default
-// stands for a variable that is not set or empty. Keys stay as they are.
+// Expand replaces ${NAME} and ${NAME:-default} in values, and $$ with $. The default applies to a variable that is
+// unset or empty. Keys are not changed.
 func (d *Doc) Expand(env func(name string) (value string, set bool)) {
 	if d.root != nil {
 		d.expand(d.root, "", env)
@@ -37,7 +37,7 @@ func (d *Doc) expand(n *Node, path string, env func(string) (string, bool)) {
 	n.Text, n.source, n.expanded = text, n.Text, true
 }
 
-// expandText returns the text, or what is wrong with it and what to do.
+// expandText returns the expanded text, or an error message and a hint.
 func expandText(text string, env func(string) (string, bool)) (out, wrong, hint string) {
 	var b strings.Builder
 	for {
@@ -77,5 +77,5 @@ func expandText(text string, env func(string) (string, bool)) (out, wrong, hint 
 	return b.String(), "", ""
 }
 
-// escape is the text that expands to s.
+// escape returns the text that expands to s.
 func escape(s string) string { return strings.ReplaceAll(s, "$", "$$") }

@@ -7,14 +7,14 @@ import (
 	"github.com/sluicehq/sluice/internal/nearest"
 )
 
-// field is a field of a struct that a file can state.
+// field is a field of a struct that a file can set.
 type field struct {
 	name  string
 	index int
-	omit  bool // left out when it is zero
+	omit  bool // left out if it is zero
 }
 
-// fields returns the fields of a struct in order; those tagged "-" are not the file's.
+// fields returns the fields of a struct in order, without those tagged "-".
 func fields(t reflect.Type) []field {
 	var all []field
 	for i := range t.NumField() {
@@ -28,7 +28,7 @@ func fields(t reflect.Type) []field {
 
 func hasFields(t reflect.Type) bool { return t.Kind() == reflect.Struct && len(fields(t)) > 0 }
 
-// suggest says what an unknown field may have been meant to be.
+// suggest returns a hint with the field that was probably meant by an unknown one.
 func suggest(name string, names []field) string {
 	list := make([]string, len(names))
 	for i, f := range names {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Kind is what a node is.
+// Kind is the kind of a node.
 type Kind uint8
 
 // The kinds of node.
@@ -21,12 +21,12 @@ const (
 type Node struct {
 	Kind         Kind
 	Line, Column int
-	Text         string // of a scalar, variables replaced
-	Plain        bool   // the scalar stands without quotes
+	Text         string // for a scalar, with variables replaced
+	Plain        bool   // the scalar has no quotes
 	Entries      []Entry
 	Items        []*Node
 
-	source   string // of a scalar whose variables were replaced: its text before that
+	source   string // for a scalar with replaced variables: its text before that
 	expanded bool
 }
 
@@ -37,11 +37,11 @@ type Entry struct {
 	Value        *Node
 }
 
-// Doc is a file's structure, and what was found to be wrong with it.
+// Doc is the structure of a file, and the errors found in it.
 type Doc struct {
 	file string
 	src  []byte
-	root *Node // nil: there is nothing in the file
+	root *Node // nil: the file is empty
 	at   map[string]*Node
 	keys map[string]*Entry // by the path of their value
 	errs Errors
@@ -52,13 +52,13 @@ type Doc struct {
 // Empty reports whether there is nothing in the file.
 func (d *Doc) Empty() bool { return d.root == nil }
 
-// Root is the document's value; nil if there is none.
+// Root returns the document's value, or nil if it is empty.
 func (d *Doc) Root() *Node { return d.root }
 
 // Has reports whether the file states the field at path.
 func (d *Doc) Has(path string) bool { return d.at[path] != nil && d.at[path].Kind != Null }
 
-// Err returns what is wrong, as [Errors]; nil if nothing is.
+// Err returns the recorded errors as [Errors], or nil.
 func (d *Doc) Err() error {
 	if len(d.errs) == 0 {
 		return nil
@@ -70,7 +70,7 @@ func (d *Doc) Err() error {
 	return told
 }
 
-// Secret hides the lines of all values that may be secret, as is tells by path and text.
+// Secret hides the lines of all values for which is returns true.
 func (d *Doc) Secret(is func(path, text string) bool) {
 	for path, n := range d.at {
 		if n.Kind == Scalar && is(path, n.Text) {
@@ -86,8 +86,7 @@ func (d *Doc) hide(line int) {
 	d.hidden[line] = true
 }
 
-// Fail notes that the field at path is wrong. A field that is not there is shown where it
-// belongs.
+// Fail records an error about the field at path. An error about a missing field is shown at its parent.
 func (d *Doc) Fail(path, format string, args ...any) Note {
 	line, column := 0, 0
 	for at := path; at != ""; at = parent(at) {
@@ -99,7 +98,7 @@ func (d *Doc) Fail(path, format string, args ...any) Note {
 	return d.fail(line, column, path, fmt.Sprintf(format, args...))
 }
 
-// FailKey notes that the key at path is wrong itself.
+// FailKey records an error about the key at path itself.
 func (d *Doc) FailKey(path, format string, args ...any) Note {
 	e := d.keys[path]
 	if e == nil {
@@ -114,7 +113,7 @@ func (d *Doc) fail(line, column int, path, message string) Note {
 	return Note{pe, d}
 }
 
-// failure is a mistake that ends the reading.
+// failure returns an error that ends the reading.
 func (d *Doc) failure(line, column int, path, message string) *ParseError {
 	return &ParseError{File: d.file, Line: line, Column: column, Field: path, Message: Mask(message), Excerpt: excerpt(d.src, line, column, nil)}
 }
@@ -127,8 +126,8 @@ func (d *Doc) line(n int) []byte {
 	return []byte(lines[n-1])
 }
 
-// Shown quotes the text of the field at path for a message: as it stands in the file, so
-// that no message holds what a variable does.
+// Shown quotes the text of the field at path for a message. It shows the text in the file, so that no message
+// contains the value of a variable.
 func (d *Doc) Shown(path, text string) string {
 	if n := d.at[path]; n != nil && n.expanded {
 		text = n.source
@@ -141,7 +140,7 @@ func (d *Doc) Shown(path, text string) string {
 
 var simpleKey = regexp.MustCompile(`^[A-Za-z0-9_*-]+$`)
 
-// Join is the path of a mapping's key.
+// Join returns the path of a key in a mapping.
 func Join(path, key string) string {
 	if !simpleKey.MatchString(key) {
 		return fmt.Sprintf("%s[%q]", path, key)
@@ -152,14 +151,13 @@ func Join(path, key string) string {
 	return path + "." + key
 }
 
-// Index is the path of a list's item.
+// Index returns the path of an item in a list.
 func Index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
-// parent is the path of what contains the field at path.
+// parent returns the path of the value that contains the field at path.
 func parent(path string) string { return path[:max(strings.LastIndexAny(path, ".["), 0)] }
 
-// Source returns the text of the field at path as it stands in the file, if variables were
-// replaced in it.
+// Source returns the text of the field at path as it is in the file, if variables were replaced in it.
 func (d *Doc) Source(path string) (string, bool) {
 	n := d.at[path]
 	if n == nil || !n.expanded {

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// print writes a node in block style, one line for each value; lists of texts stand on one
-// line.
+// print writes a node in block style, one line per value. Lists of texts are on one line.
 func (n *Node) print() []byte {
 	var b strings.Builder
 	if len(n.Entries) == 0 {
@@ -48,7 +47,7 @@ func (n *Node) printAfter(b *strings.Builder, indent string) {
 	}
 }
 
-// inline reports a list of texts, or something with nothing in it.
+// inline reports whether a node is a list of texts, or empty.
 func (n *Node) inline() bool {
 	for _, item := range n.Items {
 		if item.Kind != Scalar {
@@ -74,13 +73,13 @@ func (n *Node) onLine() string {
 
 var (
 	needsNone = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.%+/-]*( ?[A-Za-z0-9_.%+/-]+|:[A-Za-z0-9_.%+/-]+)*$`)
-	otherwise = regexp.MustCompile(`^(?i:null|true|false|[-+.0-9_]+|0[xob][0-9a-f_]*|[0-9.]+e[0-9]+)$`) // would not be text
+	otherwise = regexp.MustCompile(`^(?i:null|true|false|[-+.0-9_]+|0[xob][0-9a-f_]*|[0-9.]+e[0-9]+)$`) // would not be read as text
 )
 
-// endless is a number without digits.
+// endless matches .inf and .nan.
 var endless = regexp.MustCompile(`^-?\.(inf|nan)$`)
 
-// quote puts a text in quotes unless it needs none. Numbers and the like are plain.
+// quote quotes a text if necessary. Plain values such as numbers have no quotes.
 func quote(s string, plain bool) string {
 	if needsNone.MatchString(s) && (plain || !otherwise.MatchString(s)) || plain && (decimalNumber.MatchString(s) || endless.MatchString(s)) {
 		return s

@@ -16,15 +16,15 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Bounds of a file. The YAML reader takes time with the square of its tokens and memory
-// with the square of their nesting, so both are looked at before.
+// Bounds of a file. The YAML parser's time grows with the square of its tokens, and its memory with the square of
+// their nesting. So both are checked first.
 const (
 	MaxFile    = 256 << 10
 	maxTokens  = 20_000
 	maxNesting = 100
 )
 
-// Read reads a file that calls itself name. What is its title in messages: "scenario".
+// Read reads a file with the given name. what describes it in messages, such as "scenario".
 func Read(name, what string, r io.Reader) ([]byte, error) {
 	src, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
 	if err != nil {
@@ -40,8 +40,7 @@ func checkSize(name, what string, src []byte) error {
 	return nil
 }
 
-// Parse reads the structure of a file. A file with nothing in it is a document whose Empty
-// says so.
+// Parse parses the structure of a file. For an empty file it returns a document whose Empty reports true.
 func Parse(name, what string, src []byte) (*Doc, error) {
 	if err := checkSize(name, what, src); err != nil {
 		return nil, err
@@ -71,7 +70,7 @@ func Parse(name, what string, src []byte) (*Doc, error) {
 	return d, d.Err()
 }
 
-// only returns the one document of a file; nil if there is nothing in it.
+// only returns the single document of a file, or nil if the file is empty.
 func (d *Doc) only(file *ast.File, what string) (ast.Node, error) {
 	var body ast.Node
 	for _, doc := range file.Docs {
@@ -88,8 +87,8 @@ func (d *Doc) only(file *ast.File, what string) (ast.Node, error) {
 	return body, nil
 }
 
-// plainText finds the first character that has no business in a text file: it could also do
-// harm when an excerpt is printed.
+// plainText finds the first character that does not belong in a text file. It could also do harm when an excerpt is
+// printed.
 func plainText(src []byte) (line, column int, ok bool) {
 	line, column = 1, 1
 	for len(src) > 0 {
@@ -105,7 +104,7 @@ func plainText(src []byte) (line, column int, ok bool) {
 	return 0, 0, true
 }
 
-// nested is how deeply brackets are nested; those in text count as well.
+// nested returns how deeply brackets are nested. It also counts brackets in text.
 func nested(src []byte) int {
 	depth, most := 0, 0
 	for _, c := range src {
@@ -120,8 +119,7 @@ func nested(src []byte) int {
 	return most
 }
 
-// keepLastColon lets a value end in a colon: "store: mem:". YAML has no meaning for it,
-// people who are used to the URL have.
+// keepLastColon lets a value end in a colon: "store: mem:". YAML gives it no meaning, but it looks like a URL.
 func keepLastColon(all token.Tokens) token.Tokens {
 	kept := make(token.Tokens, 0, len(all))
 	for i, tk := range all {
@@ -143,12 +141,12 @@ func keepLastColon(all token.Tokens) token.Tokens {
 	return kept
 }
 
-// endsLine reports whether nothing but a comment follows a token on its line.
+// endsLine reports whether only a comment, or nothing, follows a token on its line.
 func endsLine(all token.Tokens, i int) bool {
 	return i+1 == len(all) || all[i+1].Type == token.CommentType || all[i+1].Position.Line > all[i].Position.Line
 }
 
-// syntax turns an error of the YAML reader into one of ours.
+// syntax converts an error of the YAML parser into one of ours.
 func (d *Doc) syntax(err error) error {
 	var ye yaml.Error
 	if !errors.As(err, &ye) {
@@ -170,7 +168,7 @@ func (d *Doc) syntax(err error) error {
 	return pe
 }
 
-// place is where a token is.
+// place returns the position of a token.
 func place(tk *token.Token) (line, column int) {
 	if tk == nil || tk.Position == nil {
 		return 0, 0

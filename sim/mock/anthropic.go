@@ -9,10 +9,10 @@ import (
 	"github.com/sluicehq/sluice/sim"
 )
 
-// anthropic is the Messages API.
+// anthropic serves the Messages API.
 type anthropic struct{}
 
-// message is a request, as far as it matters.
+// message is the relevant part of a request.
 type message struct {
 	Model      string          `json:"model"`
 	MaxTokens  *int64          `json:"max_tokens"`
@@ -29,7 +29,7 @@ type message struct {
 	tools []tool
 }
 
-// turn is one message of a conversation. The two APIs have the same shape here.
+// turn is one message of a conversation. Both APIs have the same shape here.
 type turn struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
@@ -60,7 +60,7 @@ func (p anthropic) serve(x *exchange) {
 	}
 }
 
-// parse reads a request; nil: it was answered with what is wrong with it.
+// parse reads a request. It returns nil if it has answered an invalid one.
 func (anthropic) parse(x *exchange, bounded bool) *message {
 	if !x.allow(http.MethodPost) {
 		return nil
@@ -110,7 +110,7 @@ func anthropicTools(raw json.RawMessage) (all []tool, ok bool) {
 	return all, true
 }
 
-// parts are what the model reads.
+// parts returns what the model reads.
 func (m *message) parts() [][]byte {
 	return [][]byte{compact(m.System), compact(m.Messages), compact(m.Tools)}
 }
@@ -121,7 +121,7 @@ func (anthropic) count(x *exchange, m *message) {
 	}
 }
 
-// used is what a request uses of its input.
+// used returns the usage of the input of a request.
 func (x *exchange) used(input int64) Usage {
 	u := Usage{CacheReadTokens: min(x.fault.cacheRead, input)}
 	u.CacheWriteTokens = min(x.fault.cacheWrite, input-u.CacheReadTokens)
@@ -132,7 +132,7 @@ func (x *exchange) used(input int64) Usage {
 func (p anthropic) messages(x *exchange, m *message) {
 	u := x.used(tokensOf(m.parts()...))
 	a := ask{class: modelClass(m.Model), produces: true, takes: []amount{
-		{sim.Requests, 1}, {sim.InputTokens, u.InputTokens + u.CacheWriteTokens}, // what a cache has is not counted
+		{sim.Requests, 1}, {sim.InputTokens, u.InputTokens + u.CacheWriteTokens}, // tokens read from a cache do not count
 	}}
 	if !x.admit(a, m.Model, u) || !x.begin() {
 		return
@@ -161,7 +161,7 @@ func (p anthropic) messages(x *exchange, m *message) {
 	}.without(x.fault.noUsage, "usage"))
 }
 
-// text is that of an answer, or the place for the padding that X-Mock asks for.
+// text returns the text of an answer, or a placeholder for the padding that X-Mock asks for.
 func (x *exchange) text(a *answer) string {
 	if x.fault.body >= 0 {
 		return padding
@@ -169,7 +169,7 @@ func (x *exchange) text(a *answer) string {
 	return a.text()
 }
 
-// without leaves out a field.
+// without returns o without a field if leave is set.
 func (o obj) without(leave bool, name string) obj {
 	if !leave {
 		return o
@@ -210,7 +210,7 @@ func (p anthropic) stream(x *exchange, m *message, ans *answer, u Usage) {
 	s := x.events(true)
 	start := obj{
 		{"id", ans.seed.id("msg_01")}, {"type", "message"}, {"role", "assistant"}, {"model", m.Model}, {"content", []any{}},
-		{"stop_reason", nil}, {"stop_sequence", nil}, {"usage", anthropicUsage(u, 1)}, // what output will be nobody knows yet
+		{"stop_reason", nil}, {"stop_sequence", nil}, {"usage", anthropicUsage(u, 1)}, // the number of output tokens is not known yet
 	}.without(x.fault.noUsage, "usage")
 	block := obj{{"type", "text"}, {"text", ""}}
 	kind, name := "text_delta", "text"
@@ -240,7 +240,7 @@ func (p anthropic) stream(x *exchange, m *message, ans *answer, u Usage) {
 	}
 }
 
-// picks is the tool that the answer uses; nil: none.
+// picks returns the tool that the answer uses, or nil.
 func (m *message) picks() *tool {
 	if len(m.tools) == 0 || m.ToolChoice.Type == "none" {
 		return nil
@@ -256,7 +256,7 @@ func (m *message) picks() *tool {
 	return nil
 }
 
-// named is the tool of that name, else the first.
+// named returns the tool of that name, or else the first one.
 func named(tools []tool, name string) *tool {
 	for i := range tools {
 		if tools[i].name == name {
@@ -266,7 +266,8 @@ func named(tools []tool, name string) *tool {
 	return &tools[0]
 }
 
-// asksForTool reports that the last turn is the user's and says so. Claude Code adds a turn of the system's behind it, about MCP servers.
+// asksForTool reports whether the last turn is the user's and asks for a tool. Claude Code adds a system turn about
+// MCP servers after it.
 func asksForTool(turns []turn) bool {
 	last := turns[len(turns)-1]
 	for i := len(turns) - 1; i > 0 && last.Role == "system"; i-- {
@@ -275,8 +276,7 @@ func asksForTool(turns []turn) bool {
 	return last.Role == "user" && strings.Contains(strings.ToLower(contentText(last.Content)), "use the tool")
 }
 
-// contentText is the text of a content, which is a string or a list of blocks. What a tool has
-// answered is none.
+// contentText returns the text of a content, which is a string or a list of blocks. Results of tools are not text.
 func contentText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -286,15 +286,15 @@ func contentText(raw json.RawMessage) string {
 		Type string `json:"type"`
 		Text string `json:"text"`
 	}
-	_ = json.Unmarshal(raw, &blocks) // what is neither has no text
+	_ = json.Unmarshal(raw, &blocks) // other values have no text
 	for _, b := range blocks {
 		text += b.Text + "\n"
 	}
 	return text
 }
 
-// modelClass is what Anthropic counts together: the Opus models of generation 4, the Sonnet models of
-// generation 4, and every other model by itself. A date at the end of a name makes no other model.
+// modelClass returns what Anthropic counts together: the Opus models of generation 4, the Sonnet models of
+// generation 4, and every other model separately. A date at the end of a name does not matter.
 func modelClass(model string) string {
 	model = snapshot.ReplaceAllString(strings.ToLower(model), "")
 	for _, pooled := range [...]string{"claude-opus-4", "claude-sonnet-4"} {

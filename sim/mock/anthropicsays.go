@@ -16,7 +16,7 @@ func (anthropic) hello(h http.Header) {
 	h.Set("Anthropic-Organization-Id", "00000000-0000-4000-8000-000000000000")
 }
 
-// headers states the limits: requests, input and output tokens, and both kinds of tokens together.
+// headers states the limits on requests, input tokens, output tokens, and both kinds of tokens together.
 func (anthropic) headers(h http.Header, _ store.Time, states []stated) {
 	var both sim.State
 	kinds := 0
@@ -45,8 +45,8 @@ func anthropicLimit(h http.Header, name string, s sim.State) {
 	h.Set(prefix+"Reset", store.Time(upSeconds(s.Reset)*1_000_000).Std().Format(time.RFC3339))
 }
 
-// rounded is how Anthropic states what is left of tokens: to the nearest thousand. Small limits, which
-// it does not have, are stated as they are.
+// rounded rounds the remaining tokens to the nearest thousand, as Anthropic does. Small limits, which Anthropic does
+// not have, are stated exactly.
 func rounded(n, size int64) int64 {
 	if size < 10_000 {
 		return n
@@ -54,7 +54,7 @@ func rounded(n, size int64) int64 {
 	return min((n+500)/1000*1000, size)
 }
 
-// upSeconds is a moment in whole seconds, not before it.
+// upSeconds returns a time in whole seconds, rounded up.
 func upSeconds(t store.Time) int64 { return (int64(t) + 999_999) / 1_000_000 }
 
 func (p anthropic) refuse(h http.Header, d *decision) (int, any) {
@@ -73,7 +73,7 @@ func (p anthropic) refuse(h http.Header, d *decision) (int, any) {
 	return http.StatusTooManyRequests, anthropicError(h, "rate_limit_error", message)
 }
 
-// per is a window in words.
+// per returns a window in words.
 func per(window time.Duration) string {
 	switch window {
 	case time.Second:
@@ -111,7 +111,7 @@ func (anthropic) broken(x *exchange, _ bool) (string, any) {
 	return "error", anthropicError(x.w.Header(), "overloaded_error", "Overloaded")
 }
 
-// anthropicModels are listed; any other name is served as well.
+// anthropicModels are listed. Any other name is served as well.
 var anthropicModels = [...]struct{ id, name string }{
 	{"claude-opus-5-5", "Claude Opus 5.5"}, {"claude-sonnet-5-5", "Claude Sonnet 5.5"}, {"claude-haiku-5-5", "Claude Haiku 5.5"},
 	{"claude-haiku-4-5", "Claude Haiku 4.5"},

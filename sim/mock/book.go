@@ -16,7 +16,7 @@ const (
 	unitCount  = "count_tokens"
 )
 
-// maxRules bounds the counts that are kept apart by key and model. Those that come after share one.
+// maxRules bounds the counts that are kept by key and model. Further ones share one count.
 const maxRules = 100_000
 
 // amount is how much of a unit a request takes.
@@ -25,18 +25,18 @@ type amount struct {
 	n    int64
 }
 
-// ask is what one request wants of the limits.
+// ask is what one request needs from the limits.
 type ask struct {
 	key   fingerprint
-	class string // of models; limits that are per model count it apart
-	// takes is what it takes on arrival.
+	class string // class of models; limits per model count it separately
+	// takes is what the request takes on arrival.
 	takes []amount
-	// produces is set if it takes output tokens while it is answered. What they will be is not
-	// known: there has to be room for one.
+	// produces is set if the request takes output tokens while it is answered. Their number is not known in advance,
+	// so there has to be room for one.
 	produces bool
 }
 
-// needs is what has to be free of a unit, 0 if the request has nothing to do with it.
+// needs returns what must be free of a unit, or 0 if the request does not use it.
 func (a *ask) needs(unit string) int64 {
 	if unit == sim.OutputTokens && a.produces {
 		return 1
@@ -53,25 +53,25 @@ func (a *ask) takesOf(unit string) int64 {
 	return 0
 }
 
-// stated is what an answer says of one limit.
+// stated is what a response states about one limit.
 type stated struct {
 	limit *sim.Limit
 	sim.State
 }
 
-// decision is what became of a request on its arrival.
+// decision is the result of a request's arrival.
 type decision struct {
 	at       store.Time
 	accepted bool
-	limit    *sim.Limit // that refused it
+	limit    *sim.Limit // the limit that refused it
 	used     int64      // of that limit
 	need     int64      // of that limit
-	// back is how long it takes until there is room; 0: nobody knows.
+	// back is the time until there is room; 0: unknown.
 	back   time.Duration
 	states []stated // of the limits that are not hidden, in their order
 }
 
-// retryAfter is back in whole seconds, which is what headers have.
+// retryAfter returns back in whole seconds, as headers state it.
 func (d *decision) retryAfter() int64 { return int64((d.back + time.Second - 1) / time.Second) }
 
 type ruleKey struct {
@@ -80,8 +80,8 @@ type ruleKey struct {
 	class string
 }
 
-// book holds what was taken of every limit. Arrivals are decided one after the other, at the time
-// of the lock: none can be earlier than one before it.
+// book holds what was taken from every limit. Arrivals are decided one after the other, at the time of the lock. So
+// none is earlier than the one before it.
 type book struct {
 	limits []sim.Limit
 	now    func() store.Time
@@ -97,7 +97,7 @@ func newBook(limits []sim.Limit, now func() store.Time) *book {
 	return &book{limits: limits, now: now, rules: map[ruleKey]sim.Rule{}, windows: map[ruleKey]*window{}}
 }
 
-// moment is now, or what was now before if the clock went back. The lock is held.
+// moment returns the current time, or the previous one if the clock went back. The lock is held.
 func (b *book) moment() store.Time {
 	b.last = max(b.last, b.now())
 	return b.last
@@ -124,7 +124,7 @@ func (b *book) rule(i int, a *ask) sim.Rule {
 	return r
 }
 
-// arrive decides a request. It takes from all limits that it touches, or from none.
+// arrive decides a request. It takes from all limits that the request uses, or from none.
 func (b *book) arrive(a *ask) decision {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -167,12 +167,12 @@ func (b *book) take(t store.Time, a *ask) {
 			watched = true
 		}
 	}
-	if !watched { // no limit says how long its window is
+	if !watched { // no limit states its window
 		b.watch(t, ruleKey{limit: -1, key: a.key}, time.Minute)
 	}
 }
 
-// watch notes an accepted request for the worst window.
+// watch records an accepted request for the worst window.
 func (b *book) watch(t store.Time, k ruleKey, length time.Duration) {
 	if b.windows[k] == nil && len(b.windows) >= maxRules {
 		k = ruleKey{limit: k.limit}
@@ -185,7 +185,7 @@ func (b *book) watch(t store.Time, k ruleKey, length time.Duration) {
 	b.worst = max(b.worst, w.add(t))
 }
 
-// look is what the limits that concern a request have left.
+// look returns what is left of the limits that a request uses.
 func (b *book) look(a *ask) (at store.Time, _ []stated) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -203,7 +203,7 @@ func (b *book) states(t store.Time, a *ask) []stated {
 	return all
 }
 
-// produce counts output tokens at the moment they are produced.
+// produce counts output tokens when they are produced.
 func (b *book) produce(a *ask, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -215,7 +215,7 @@ func (b *book) produce(a *ask, n int64) {
 	}
 }
 
-// done tells that an accepted request is over.
+// done records that an accepted request is over.
 func (b *book) done(a *ask) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -227,14 +227,14 @@ func (b *book) done(a *ask) {
 	}
 }
 
-// worstWindow is the most requests that one key was granted in any window of the limit's length.
+// worstWindow returns the most requests that one key was granted in any window of the limit's length.
 func (b *book) worstWindow() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.worst
 }
 
-// forget starts to look for the worst window anew. What was taken of the limits stays taken.
+// forget restarts the search for the worst window. Amounts taken from the limits stay taken.
 func (b *book) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

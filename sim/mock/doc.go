@@ -1,10 +1,8 @@
-// Package mock serves the models of package sim over HTTP: servers that look to a client like
-// Anthropic, OpenAI, GitHub, or any API with standard headers, and that enforce their limits
-// exactly, as a provider does. The moment a request has arrived decides; the same rules judge the
-// simulations.
+// Package mock serves the models of package sim over HTTP. Its servers look like Anthropic, OpenAI, Gemini, GitHub,
+// or any API with standard headers. They enforce limits exactly, as a provider does: the time of a request's arrival
+// decides. The same rules are used in simulations.
 //
-// What is answered depends on the request alone, to the byte, apart from request ids and what the
-// limits have left. How much a request uses is counted by a simple rule, and kept in a ledger that
-// [Server.Stats] shows, so that the accounting of a gate can be compared with it. The header X-Mock
-// asks for misbehaviour. docs/mock.md describes all of it.
+// A response depends only on the request, to the byte, except for request ids and the state of the limits. Usage is
+// counted by a simple rule, and kept in a ledger that [Server.Stats] returns. So the accounting of a gate can be
+// compared with it. The header X-Mock asks for faults. docs/mock.md describes all of it.
 package mock

@@ -11,10 +11,10 @@ import (
 	"github.com/sluicehq/sluice/internal/sleep"
 )
 
-// maxRequest is the longest request that is read, as with the real ones.
+// maxRequest bounds the size of a request, as real providers do.
 const maxRequest = 32 << 20
 
-// exchange is one request and its answer.
+// exchange is one request and its response.
 type exchange struct {
 	s     *Server
 	w     http.ResponseWriter
@@ -25,10 +25,10 @@ type exchange struct {
 	model    string
 	accepted bool
 	ended    bool
-	gone     bool // the client is
+	gone     bool // the client is gone
 }
 
-// read returns the body of a request. If it cannot be read, it is answered so.
+// read returns the body of a request. If it cannot be read, it answers with an error.
 func (x *exchange) read() ([]byte, bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, maxRequest))
 	var long *http.MaxBytesError
@@ -43,8 +43,8 @@ func (x *exchange) read() ([]byte, bool) {
 	return nil, false
 }
 
-// admit lets the request arrive. It reports false if it was answered: it was refused, or X-Mock wants
-// it so.
+// admit decides the arrival of the request. It returns false if it has answered: the request was refused, or X-Mock
+// asked for a status.
 func (x *exchange) admit(a ask, model string, u Usage) bool {
 	a.key = x.s.keys.of(x.r.Header)
 	a.takes = append(a.takes, amount{places, 1})
@@ -76,7 +76,7 @@ func (x *exchange) admit(a ask, model string, u Usage) bool {
 	return !x.fault.hang || x.hang()
 }
 
-// force gives the status that X-Mock asks for. The request uses nothing.
+// force answers with the status that X-Mock asks for. The request uses nothing.
 func (x *exchange) force() {
 	outcome := failed
 	x.s.tally.change(func(s *Stats) {
@@ -106,16 +106,16 @@ func (x *exchange) hang() bool {
 	}
 }
 
-// begin waits for the moment of the first byte. It reports false if the client is gone by then.
+// begin waits until the time of the first byte. It returns false if the client is gone by then.
 func (x *exchange) begin() bool { return x.sleep(x.s.latency()) }
 
-// free notes a request that no limit counts.
+// free counts a request that uses no limit.
 func (x *exchange) free() {
 	x.s.tally.change(func(s *Stats) { s.Free++ })
 }
 
-// end gives back what the request holds, once. It comes before the last bytes of an answer: a client
-// that has them all finds its place free.
+// end gives back what the request holds, once. It runs before the last bytes of a response, so that a client that
+// has them all finds its slot free.
 func (x *exchange) end() {
 	if !x.accepted || x.ended {
 		return
@@ -155,15 +155,15 @@ func (x *exchange) sleep(d time.Duration) bool {
 	return !x.gone
 }
 
-// fail answers with an error in the provider's own shape.
+// fail answers with an error in the provider's format.
 func (x *exchange) fail(status int, message string) {
 	x.reply(status, x.s.speaks.problem(x.w.Header(), status, message))
 }
 
-// missing answers a request for what is not there.
+// missing answers a request for an unknown path.
 func (x *exchange) missing() { x.fail(http.StatusNotFound, "Not found: "+x.r.Method+" "+x.r.URL.Path) }
 
-// allow answers a request with another method than these, and reports false.
+// allow answers a request with a method other than these, and returns false.
 func (x *exchange) allow(methods ...string) bool {
 	for _, m := range methods {
 		if x.r.Method == m {
@@ -175,7 +175,7 @@ func (x *exchange) allow(methods ...string) bool {
 	return false
 }
 
-// garble makes the headers about limits worthless.
+// garble replaces the rate-limit headers with garbage.
 func garble(h http.Header) {
 	rubbish := []string{"banana", "-1", "99999999999999999999999", "", "NaN", "2026-13-45T99:99:99Z", "0x7f", "1e999", "💧"}
 	i := 0

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// fault is what the header X-Mock of a request asks for.
+// fault is what the X-Mock header of a request asks for.
 type fault struct {
-	status     int    // to answer instead of the usual; 0: none
-	retryAfter string // header of that answer, as it is
+	status     int    // status of the response; 0: as usual
+	retryAfter string // header of that response, verbatim
 	garbage    bool
 	hang       bool
 	closeEarly bool
@@ -26,10 +26,10 @@ type fault struct {
 	cacheWrite int64
 }
 
-// faultHelp names all that can be asked for.
+// faultHelp lists all possible faults.
 const faultHelp = "status=CODE, retry-after=TEXT, garbage-headers, hang, close-early, error-in-200, body=SIZE, trailers, gzip, slow=TIME, no-usage, cache-read=N, cache-write=N"
 
-// maxTokens bounds what a request can be said to use.
+// maxTokens bounds the token counts that X-Mock can ask for.
 const maxTokens = 1_000_000_000
 
 // parseFault reads the header.

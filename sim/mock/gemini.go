@@ -15,13 +15,13 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// gemini has generateContent, and the Live API.
+// gemini serves generateContent and the Live API.
 type gemini struct{}
 
-// pathLive is how the path of the Live API ends.
+// pathLive is the end of the Live API's path.
 const pathLive = ".GenerativeService.BidiGenerateContent"
 
-// generate is a request for content, as far as it matters.
+// generate is the relevant part of a request for content.
 type generate struct {
 	Contents json.RawMessage `json:"contents"`
 	System   json.RawMessage `json:"systemInstruction"`
@@ -84,7 +84,7 @@ func (p gemini) generate(x *exchange, model string, stream bool) {
 	}
 }
 
-// admit lets a job arrive, and makes its answer.
+// admit decides the arrival of a job, and makes its answer.
 func (p gemini) admit(x *exchange, j *job) bool {
 	j.input = tokensOf(j.parts...)
 	class := strings.ToLower(j.model)
@@ -97,7 +97,7 @@ func (p gemini) admit(x *exchange, j *job) bool {
 	return true
 }
 
-// content is an answer, or a piece of one.
+// content returns an answer, or a piece of one.
 func (p gemini) content(x *exchange, j *job, text string, last bool) obj {
 	candidate := obj{{"content", obj{{"parts", []any{obj{{"text", text}}}}, {"role", "model"}}}, {"index", 0}}
 	if last {
@@ -125,7 +125,7 @@ type liveTalk struct {
 	model string
 	most  int64
 	items [][]byte
-	last  sync.Mutex // answers come one after the other
+	last  sync.Mutex // serializes answers
 }
 
 // live serves the Live API.
@@ -150,7 +150,7 @@ func (t *liveTalk) handle(message []byte) {
 		Realtime *struct {
 			Text        string           `json:"text"`
 			ActivityEnd *json.RawMessage `json:"activityEnd"`
-			StreamEnd   bool             `json:"audioStreamEnd"` // the mock hears that somebody has spoken
+			StreamEnd   bool             `json:"audioStreamEnd"` // for the mock, speech has ended
 		} `json:"realtimeInput"`
 		Tool json.RawMessage `json:"toolResponse"`
 	}
@@ -190,7 +190,7 @@ func (t *liveTalk) handle(message []byte) {
 	t.s.serve(t.s.ctx, message, w, func(x *exchange) { t.answer(x, j, w) })
 }
 
-// answer sends one turn of the model. Messages are binary, as the provider's are.
+// answer sends one turn of the model. Messages are binary, as Gemini's are.
 func (t *liveTalk) answer(x *exchange, j *job, w *recorded) {
 	t.last.Lock()
 	defer t.last.Unlock()
@@ -231,7 +231,7 @@ func (t *liveTalk) answer(x *exchange, j *job, w *recorded) {
 
 func (gemini) hello(h http.Header) { h.Set("Server", "scaffolding on HTTPServer2") }
 
-// headers states nothing: Gemini does not.
+// headers states nothing, like Gemini.
 func (gemini) headers(http.Header, store.Time, []stated) {}
 
 func (p gemini) refuse(h http.Header, d *decision) (int, any) {

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// generic is an API that says what it got, with the header fields of the IETF.
+// generic is an API that echoes what it got, with the header fields of the IETF.
 type generic struct{}
 
 func (generic) serve(x *exchange) {
@@ -29,7 +29,7 @@ func (generic) serve(x *exchange) {
 
 func (generic) hello(h http.Header) { h.Set("X-Request-Id", requestID("")) }
 
-// headers states every limit as a policy and what is left of it.
+// headers states every limit as a policy, and what is left of it.
 func (generic) headers(h http.Header, at store.Time, states []stated) {
 	var policies, left []string
 	for _, s := range states {
@@ -39,7 +39,7 @@ func (generic) headers(h http.Header, at store.Time, states []stated) {
 			continue
 		}
 		window := fmt.Sprintf(`;w=%d`, s.limit.Window/time.Second)
-		if s.limit.Window%time.Second != 0 { // the field has whole seconds only
+		if s.limit.Window%time.Second != 0 { // the field has only whole seconds
 			window = ""
 		}
 		policies = append(policies, fmt.Sprintf(`"%s";q=%d%s`, s.limit.Name, s.Size, window))
@@ -64,7 +64,7 @@ func (generic) refuse(h http.Header, d *decision) (int, any) {
 	}
 }
 
-// problemType is that of errors (RFC 9457).
+// problemType is the content type of errors (RFC 9457).
 const problemType = "application/problem+json"
 
 func (generic) problem(h http.Header, status int, message string) any {

@@ -11,10 +11,10 @@ import (
 	"github.com/sluicehq/sluice/sim"
 )
 
-// github is the REST and GraphQL API.
+// github serves the REST and GraphQL API.
 type github struct{ s *Server }
 
-// resource is what a path stands for.
+// resource is the content of a path.
 type resource struct {
 	unit   string // the primary limit that counts it
 	status int
@@ -50,7 +50,7 @@ func (p github) serve(x *exchange) {
 	p.give(x, &resource{unit: sim.Requests, status: http.StatusNotFound, body: p.problem(nil, http.StatusNotFound, "Not Found")})
 }
 
-// githubPath is a path without what an Enterprise server puts before it.
+// githubPath returns a path without the prefix of an Enterprise server.
 func githubPath(path string) string {
 	path = strings.Trim(path, "/")
 	if rest, ok := strings.CutPrefix(path, "api/"); ok {
@@ -59,7 +59,7 @@ func githubPath(path string) string {
 	return path
 }
 
-// find looks up what can be read; nil: it is not there.
+// find returns a readable resource, or nil if there is none.
 func (p github) find(x *exchange, words []string) *resource {
 	ok := func(body any) *resource { return &resource{unit: sim.Requests, status: http.StatusOK, body: body} }
 	switch {
@@ -83,7 +83,7 @@ func (p github) find(x *exchange, words []string) *resource {
 	return nil
 }
 
-// give answers with a resource. One that the client has already is free.
+// give answers with a resource. It is free if the client has it already.
 func (p github) give(x *exchange, r *resource) {
 	tag := seedOf(encode(r.body)).id(`W/"`) + `"`
 	reads := x.r.Method == http.MethodGet || x.r.Method == http.MethodHead
@@ -119,7 +119,7 @@ func (p github) give(x *exchange, r *resource) {
 	x.reply(r.status, r.body)
 }
 
-// base is where the client found the server.
+// base returns the URL under which the client reached the server.
 func base(x *exchange) string {
 	scheme := "http://"
 	if x.r.TLS != nil {
@@ -140,7 +140,7 @@ func githubRepo(owner, name string) obj {
 	}
 }
 
-// issuesOfRepo is how many issues every repository has.
+// issuesOfRepo is the number of issues in every repository.
 const issuesOfRepo = 95
 
 func githubIssue(owner, repo string, number int) obj {
@@ -152,7 +152,7 @@ func githubIssue(owner, repo string, number int) obj {
 	}
 }
 
-// page reads the part of a list that is asked for, and makes the header that leads to the others.
+// page returns the requested part of a list, and the Link header to the other parts.
 func page(x *exchange, total int) (first, last int, link string) {
 	q := x.r.URL.Query()
 	number := func(name string, least, most, absent int) int {
@@ -186,7 +186,7 @@ func page(x *exchange, total int) (first, last int, link string) {
 func (p github) issues(x *exchange, owner, repo string) *resource {
 	first, last, link := page(x, issuesOfRepo)
 	list := []any{}
-	for n := first; n < last; n++ { // the newest first
+	for n := first; n < last; n++ { // newest first
 		list = append(list, githubIssue(owner, repo, issuesOfRepo-n))
 	}
 	return &resource{unit: sim.Requests, status: http.StatusOK, body: list, link: link}
@@ -208,7 +208,7 @@ func (p github) search(x *exchange) *resource {
 	}}
 }
 
-// createIssue answers as if an issue had been made. It is not kept.
+// createIssue answers as if an issue had been created. It is not stored.
 func (p github) createIssue(x *exchange, owner, repo string) {
 	body, ok := x.read()
 	if !ok {

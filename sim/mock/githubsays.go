@@ -17,7 +17,7 @@ func (github) hello(h http.Header) {
 	h.Set("X-Github-Media-Type", "github.v3; format=json")
 }
 
-// part is GitHub's name for what a primary limit counts; empty: it is no primary limit.
+// part returns GitHub's name for what a primary limit counts, or an empty string if it is not a primary limit.
 func part(unit string) string {
 	switch unit {
 	case sim.Requests:
@@ -49,10 +49,10 @@ const (
 	secondaryMessage = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again. If you reach out to GitHub Support for help, please include the request ID."
 )
 
-// secondaryWait is how long GitHub asks to wait where it does not know.
+// secondaryWait is how long GitHub asks to wait if it does not know.
 const secondaryWait = time.Minute
 
-// refuse tells primary limits (429, nothing remains) from secondary ones (403).
+// refuse distinguishes primary limits (429, nothing remains) from secondary ones (403).
 func (p github) refuse(h http.Header, d *decision) (int, any) {
 	if part(d.limit.Unit) != "" {
 		if d.back > 0 {
@@ -86,7 +86,7 @@ func (github) broken(*exchange, bool) (string, any) {
 	return "error", obj{{"data", nil}, {"errors", []any{obj{{"type", "INTERNAL"}, {"message", "Something went wrong while executing your query."}}}}}
 }
 
-// rateLimit tells what is left. It is free.
+// rateLimit reports what is left. It is free.
 func (p github) rateLimit(x *exchange) {
 	x.free()
 	a := ask{key: x.s.keys.of(x.r.Header), takes: []amount{{sim.Requests, 1}, {unitSearch, 1}, {unitGraph, 1}}}
@@ -109,7 +109,7 @@ func (p github) rateLimit(x *exchange) {
 	x.reply(http.StatusOK, obj{{"resources", all}, {"rate", core}})
 }
 
-// graphql answers a query with the few objects that it knows, by the names that stand in it.
+// graphql answers a query with the few objects that it knows, by the names in the query.
 func (p github) graphql(x *exchange) {
 	body, ok := x.read()
 	if !ok {

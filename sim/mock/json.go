@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// obj is a JSON object whose fields keep their order, so that answers are the same byte for byte.
+// obj is a JSON object whose fields keep their order, so that responses are the same byte for byte.
 type obj []field
 
 type field struct {
@@ -15,10 +15,10 @@ type field struct {
 	value any
 }
 
-// encode is the compact JSON of a value, with < and > as they are.
+// encode returns the compact JSON of a value. It does not escape < and >.
 func encode(v any) []byte { return appendJSON(nil, v) }
 
-// appendJSON adds the JSON of a value. What answers are made of needs no reflection.
+// appendJSON appends the JSON of a value. The types used in responses need no reflection.
 func appendJSON(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -67,7 +67,7 @@ func appendJSON(b []byte, v any) []byte {
 	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...)
 }
 
-// plain reports a text that JSON quotes as it is.
+// plain reports whether a text needs no JSON escapes.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -77,7 +77,7 @@ func plain(s string) bool {
 	return true
 }
 
-// compact is JSON text without the white space that means nothing.
+// compact returns JSON text without insignificant white space.
 func compact(raw json.RawMessage) []byte {
 	if bytes.IndexFunc(raw, func(c rune) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }) < 0 {
 		return raw

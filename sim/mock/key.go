@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// fingerprint tells API keys apart without keeping them. All requests without a key have the same.
+// fingerprint identifies an API key without storing it. All requests without a key have the same one.
 type fingerprint [sha256.Size]byte
 
-// fingerprints makes them with a secret that lives as long as the server.
+// fingerprints computes them with a secret that lives as long as the server.
 type fingerprints struct{ secret [32]byte }
 
 func newFingerprints() *fingerprints {
@@ -20,7 +20,7 @@ func newFingerprints() *fingerprints {
 	return f
 }
 
-// keyHeaders are where clients put their keys.
+// keyHeaders are the headers in which clients send keys.
 var keyHeaders = [...]string{"X-Api-Key", "Authorization", "Api-Key", "X-Goog-Api-Key"}
 
 func (f *fingerprints) of(h http.Header) fingerprint {
@@ -30,7 +30,7 @@ func (f *fingerprints) of(h http.Header) fingerprint {
 			continue
 		}
 		if scheme, rest, ok := strings.Cut(key, " "); ok && name == "Authorization" && scheme != "Basic" {
-			key = rest // Bearer and token mean the same
+			key = rest // "Bearer" and "token" mean the same
 		}
 		mac := hmac.New(sha256.New, f.secret[:])
 		mac.Write([]byte(key))
@@ -39,5 +39,5 @@ func (f *fingerprints) of(h http.Header) fingerprint {
 	return fingerprint{}
 }
 
-// requestID is different for every answer, as with the real ones.
+// requestID is different for every response, as with real providers.
 func requestID(prefix string) string { return prefix + rand.Text()[:24] }

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// What became of a request, as in [Stats].
+// Outcomes of a request, as in [Stats].
 const (
 	accepted  = "accepted"
 	throttled = "throttled"
@@ -18,16 +18,16 @@ const (
 
 // Entry is one line of [Options.Log]: a request that counts against a limit. It holds no key and no body.
 type Entry struct {
-	// Time is when the request counted. A clock that is set does not move it.
+	// Time is when the request counted. Setting the clock does not change it.
 	Time time.Time `json:"time"`
-	// Agent is the request's X-Agent-Id, at most 256 bytes of it.
+	// Agent is the request's X-Agent-Id, cut to 256 bytes.
 	Agent string `json:"agent,omitempty"`
 	Model string `json:"model,omitempty"`
 	// Outcome is accepted, throttled or failed, as [Stats] counts them.
 	Outcome string `json:"outcome"`
 }
 
-// journal writes entries as lines of JSON. Entries that arrive together may be out of order by their times.
+// journal writes entries as lines of JSON. Concurrent entries may be out of order.
 type journal struct {
 	mu sync.Mutex
 	to io.Writer // nil: nothing is written
@@ -47,5 +47,5 @@ func (j *journal) add(x *exchange, at store.Time, outcome string) {
 	_, _ = j.to.Write(append(line, '\n')) // a full disk is no reason to refuse a request
 }
 
-// cut bounds a name that a client chose.
+// cut bounds a name from a client.
 func cut(name string) string { return name[:min(len(name), maxName)] }

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Server is a provider. It is an http.Handler; make one with [New].
+// Server is a mock provider. It is an http.Handler; create one with [New].
 type Server struct {
 	opts    Options
 	speaks  speaker
@@ -23,30 +23,30 @@ type Server struct {
 	started time.Time
 	begins  store.Time
 
-	stopping context.Context // over when Close is called
+	stopping context.Context // ends when Close is called
 	stop     context.CancelFunc
 
 	mu   sync.Mutex
-	draw *rand.Rand // for the tail
+	draw *rand.Rand // for Options.Tail
 }
 
-// speaker is how a provider's API looks.
+// speaker defines the look of a provider's API.
 type speaker interface {
-	// hello sets what every answer has.
+	// hello sets the headers of every response.
 	hello(h http.Header)
-	// serve answers a request of the API.
+	// serve answers a request to the API.
 	serve(x *exchange)
 	// headers states limits.
 	headers(h http.Header, at store.Time, states []stated)
-	// refuse is a refusal by a limit.
+	// refuse returns a refusal by a limit.
 	refuse(h http.Header, d *decision) (status int, body any)
-	// problem is any other error.
+	// problem returns any other error.
 	problem(h http.Header, status int, message string) any
-	// broken is an error within an answer that began well, as an event if it is a stream.
+	// broken returns an error within a response that began well, as an event if it is a stream.
 	broken(x *exchange, stream bool) (event string, body any)
 }
 
-// New returns a server that nobody has called yet. Its error is an [ErrOptions].
+// New returns a new server. Its error is an [ErrOptions].
 func New(o Options) (*Server, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// now is the time since the start by the monotonic clock, so that a clock that is set right does not
-// change what limits have counted.
+// now returns the time since the start by the monotonic clock. So setting the clock does not change what limits have
+// counted.
 func (s *Server) now() store.Time { return s.begins.Add(s.opts.Now().Sub(s.started)) }
 
 // Close ends requests that hang. Others end by themselves.
@@ -86,7 +86,7 @@ func (s *Server) Stats() Stats {
 	return st
 }
 
-// Reset clears what Stats returns. What was taken of the limits stays taken.
+// Reset clears what Stats returns. Amounts taken from the limits stay taken.
 func (s *Server) Reset() {
 	s.tally.reset()
 	s.book.forget()
@@ -108,7 +108,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.speaks.serve(x)
 }
 
-// control serves what is about the mock itself.
+// control serves requests about the mock itself.
 func (s *Server) control(w http.ResponseWriter, r *http.Request) bool {
 	method, known := map[string]string{"/_mock/stats": http.MethodGet, "/_mock/reset": http.MethodPost}[r.URL.Path]
 	if !known {
@@ -124,11 +124,11 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request) bool {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write(append(encode(s.Stats()), '\n')) // who asked may be gone
+	_, _ = w.Write(append(encode(s.Stats()), '\n')) // the client may be gone
 	return true
 }
 
-// latency is how long an accepted request takes to its first byte.
+// latency returns the time to the first byte of an accepted request.
 func (s *Server) latency() time.Duration {
 	d := s.opts.Latency
 	if s.opts.Tail > 0 {
@@ -139,7 +139,7 @@ func (s *Server) latency() time.Duration {
 	return min(d, MaxDelay)
 }
 
-// sortedNames are the keys of a map in order.
+// sortedNames returns the keys of a map in order.
 func sortedNames[V any](m map[string]V) []string {
 	names := make([]string, 0, len(m))
 	for name := range m {

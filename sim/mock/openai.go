@@ -9,10 +9,10 @@ import (
 	"github.com/sluicehq/sluice/sim"
 )
 
-// openai has the APIs for chat completions and for responses.
+// openai serves the chat completions and responses APIs.
 type openai struct{}
 
-// created is when every answer was made, so that the same request has the same answer.
+// created is the creation time of every response, so that the same request has the same response.
 const created = 1_767_225_600
 
 const pathResponses = "/v1/responses"
@@ -37,10 +37,10 @@ func (p openai) serve(x *exchange) {
 	}
 }
 
-// dated is the end of a name that makes no other model.
+// dated matches the date at the end of a name, which does not make another model.
 var dated = regexp.MustCompile(`-\d{4}-\d{2}-\d{2}$`)
 
-// completion is a request for a chat completion, as far as it matters.
+// completion is the relevant part of a request for a chat completion.
 type completion struct {
 	Model         string          `json:"model"`
 	Messages      json.RawMessage `json:"messages"`
@@ -54,11 +54,11 @@ type completion struct {
 	} `json:"stream_options"`
 }
 
-// job is a request of either API, when it is understood.
+// job is a parsed request of either API.
 type job struct {
 	model string
 	parts [][]byte // what the model reads
-	most  int64    // output tokens; 0: not said
+	most  int64    // maximum output tokens; 0: not stated
 	tools []tool
 	picks *tool
 	input int64
@@ -67,7 +67,7 @@ type job struct {
 	ans  *answer
 }
 
-// decode reads a body; it reports false if it was answered with what is wrong with it.
+// decode reads a body. It returns false if it has answered an invalid one.
 func (openai) decode(x *exchange, into any) bool {
 	if !x.allow(http.MethodPost) {
 		return false
@@ -83,12 +83,12 @@ func (openai) decode(x *exchange, into any) bool {
 	return true
 }
 
-// admit lets a job arrive, and makes its answer when it is time. Its tokens are reserved as the most
-// that it asks for, or as its input if that is more.
+// admit decides the arrival of a job, and makes its answer in time. It reserves the maximum tokens that the job asks
+// for, or its input if that is more.
 func (openai) admit(x *exchange, j *job) bool {
 	j.input = tokensOf(j.parts...)
 	u := x.used(j.input)
-	u.InputTokens += u.CacheWriteTokens // writing is not told apart
+	u.InputTokens += u.CacheWriteTokens // writes are not counted separately
 	u.CacheWriteTokens = 0
 	class := dated.ReplaceAllString(strings.ToLower(j.model), "")
 	a := ask{class: class[:min(len(class), maxName)], takes: []amount{{sim.Requests, 1}, {sim.Tokens, max(j.most, j.input)}}}
@@ -169,7 +169,7 @@ func (j *job) pick(choice json.RawMessage, turns []turn) {
 		} `json:"function"`
 	}
 	if json.Unmarshal(choice, &word) != nil {
-		_ = json.Unmarshal(choice, &chosen) // what is neither chooses nothing
+		_ = json.Unmarshal(choice, &chosen) // other values choose nothing
 	}
 	switch name := chosen.Name + chosen.Function.Name; {
 	case name != "":
@@ -199,7 +199,7 @@ func (j *job) chatUsage(x *exchange) obj {
 	}
 }
 
-// chunks sends the answer as a stream. What it has used comes last, if it was asked for.
+// chunks sends the answer as a stream. Usage comes last, if it was asked for.
 func (p openai) chunks(x *exchange, j *job, withUsage bool) {
 	withUsage = withUsage && !x.fault.noUsage
 	s := x.events(false)

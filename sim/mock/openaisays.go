@@ -26,7 +26,7 @@ func (openai) headers(h http.Header, at store.Time, states []stated) {
 	}
 }
 
-// inMillis is a time in whole milliseconds, not below it.
+// inMillis returns a duration in whole milliseconds, rounded up.
 func inMillis(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
@@ -83,7 +83,7 @@ func (openai) broken(x *exchange, stream bool) (string, any) {
 
 const sorry = "The server had an error while processing your request. Sorry about that!"
 
-// openaiModels are listed; any other name is served as well.
+// openaiModels are listed. Any other name is served as well.
 var openaiModels = [...]string{"gpt-6.1-sol", "gpt-6.1-terra", "gpt-6-luna", "gpt-5.4", "gpt-5.4-mini"}
 
 func (openai) models(x *exchange, id string) {

@@ -11,60 +11,61 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Providers lists what can be served.
+// Providers lists the providers that can be served.
 var Providers = []string{"anthropic", "openai", "gemini", "github", "generic"}
 
 // Algorithms lists how limits can be enforced.
 var Algorithms = []string{"bucket", "rolling", "fixed"}
 
-// Bounds of what can be asked for.
+// Bounds of the options
 const (
 	MaxDelay       = time.Hour
 	maxConcurrency = 1_000_000
 )
 
-// Options are what a server is to be like. Only Provider has to be set.
+// Options configure a server. Only Provider is required.
 type Options struct {
 	// Provider is one of [Providers].
 	Provider string
-	// Requests, InputTokens and OutputTokens are limits for each API key; the zero Rate is none. OpenAI
-	// has one limit on tokens, which is the sum of the two.
+	// Requests, InputTokens and OutputTokens are limits for each API key. The zero Rate means no limit. OpenAI has
+	// one limit on tokens, which is the sum of the two.
 	Requests, InputTokens, OutputTokens sim.Rate
-	// Burst is what the bucket of Requests holds; 0: one window's worth.
+	// Burst is the size of the bucket of Requests; 0: one window's worth.
 	Burst int64
-	// Concurrency is how many requests of a key can be under way; 0: as many as come.
+	// Concurrency is how many requests of a key can be in progress; 0: unlimited.
 	Concurrency int64
-	// Plan are the windows of a subscription, for each API key, from the shortest to the longest. Claude states them with anthropic,
-	// ChatGPT's plans with openai.
+	// Plan has the windows of a subscription for each API key, from the shortest to the longest. With anthropic they
+	// are stated as Claude does, with openai as ChatGPT's plans do.
 	Plan []Window
-	// Overage accepts what is beyond the windows, and says so.
+	// Overage accepts requests beyond the windows, and states so.
 	Overage bool
-	// Published asks for the limits that the provider publishes. No other limit goes with it.
+	// Published selects the limits that the provider publishes. It excludes other limits.
 	Published bool
 	// Algorithm is one of [Algorithms]; empty: the provider's own. A bucket holds one window's worth.
 	Algorithm string
-	// Latency is the time to the first byte of an accepted request; Tail the mean of what comes on top,
-	// which is distributed exponentially.
+	// Latency is the time to the first byte of an accepted request. Tail is the mean of an additional, exponentially
+	// distributed time.
 	Latency, Tail time.Duration
-	// Pace is the time between two pieces of a stream; 0: 2 ms. Negative: none.
+	// Pace is the time between two pieces of a stream; 0: 2 ms; negative: none.
 	Pace time.Duration
-	// Seed of the tail's draws.
+	// Seed is the seed for the draws of Tail.
 	Seed uint64
-	// Log gets an [Entry] as a line of JSON for each request that counts against a limit; nil: none. Writes come one at a time.
+	// Log receives an [Entry] as a line of JSON for each request that counts against a limit; nil: none. Writes come
+	// one at a time.
 	Log io.Writer
-	// Now is the clock that limits are counted by; nil: time.Now. Latency is slept on the system's clock, which
-	// is virtual in a testing/synctest bubble.
+	// Now is the clock that limits are counted by; nil: time.Now. Latency uses the system's clock, which is virtual
+	// in a testing/synctest bubble.
 	Now func() time.Time
 }
 
-// ErrOptions is what an error about Options is.
+// ErrOptions is the error about invalid Options.
 var ErrOptions = errors.New("mock: options that make no sense")
 
 func bad(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrOptions}, args...)...)
 }
 
-// own is how providers enforce their limits.
+// own is how each provider enforces its limits.
 var own = map[string]string{"anthropic": "bucket", "openai": "bucket", "gemini": "rolling", "github": "fixed", "generic": "rolling"}
 
 func (o *Options) check() error {
@@ -103,7 +104,7 @@ func (o *Options) check() error {
 		}
 	}
 	for _, r := range []sim.Rate{o.Requests, o.InputTokens, o.OutputTokens} {
-		if r != none && !sim.BucketFits(r.N, r.N, r.Window) { // all kinds keep to what a bucket can count
+		if r != none && !sim.BucketFits(r.N, r.N, r.Window) { // all kinds stay within what a bucket can count
 			return bad("%v cannot be counted exactly", r)
 		}
 	}
@@ -116,10 +117,10 @@ func (o *Options) check() error {
 	return nil
 }
 
-// kinds are the algorithms by name.
+// kinds has the algorithms by name.
 var kinds = map[string]store.Kind{"bucket": store.Bucket, "rolling": store.Rolling, "fixed": store.Fixed}
 
-// limit is one of the provider's, enforced as the options say.
+// limit returns a limit of the provider, enforced as the options say.
 func (o *Options) limit(name, unit string, r sim.Rate) sim.Limit {
 	return sim.Limit{
 		Name: name, Unit: unit, Kind: kinds[o.Algorithm], Size: r.N, Burst: r.N, Window: r.Window,
@@ -127,7 +128,7 @@ func (o *Options) limit(name, unit string, r sim.Rate) sim.Limit {
 	}
 }
 
-// limits are all that the server enforces.
+// limits returns all limits that the server enforces.
 func (o *Options) limits() []sim.Limit {
 	var all []sim.Limit
 	add := func(name, unit string, r sim.Rate) {
@@ -147,7 +148,7 @@ func (o *Options) limits() []sim.Limit {
 	case "anthropic":
 		add("input-tokens", sim.InputTokens, asked.InputTokens)
 		add("output-tokens", sim.OutputTokens, asked.OutputTokens)
-		if asked.Requests.N > 0 { // counting is limited apart, as high
+		if asked.Requests.N > 0 { // counting tokens has a separate limit of the same size
 			l := o.limit("count-tokens", unitCount, asked.Requests)
 			l.PerModel = false
 			all = append(all, l)
@@ -168,7 +169,7 @@ func (o *Options) limits() []sim.Limit {
 	return all
 }
 
-// published is what the lowest paid tier has; GitHub's is in github.
+// published returns the limits of the lowest paid tier. GitHub's are in github.
 func published(provider string) (requests, input, output sim.Rate) {
 	switch provider {
 	case "anthropic":
@@ -181,9 +182,8 @@ func published(provider string) (requests, input, output sim.Rate) {
 	return sim.Rate{}, sim.Rate{}, sim.Rate{}
 }
 
-// github adds what GitHub limits besides the requests: the parts of its API that have limits of their
-// own, and the limit on requests at the same time. The other secondary limits are there with
-// the published ones only.
+// github adds GitHub's limits besides requests: those of API parts with their own limits, and the limit on
+// concurrent requests. It adds the other secondary limits only with the published ones.
 func (o *Options) github(all []sim.Limit) []sim.Limit {
 	all = append(all,
 		sim.Limit{Name: "search", Unit: unitSearch, Kind: store.Fixed, Size: 30, Window: time.Minute},

@@ -12,10 +12,10 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Window is one of a subscription. It begins with the first request after the one before is over.
+// Window is a window of a subscription. It begins with the first request after the previous one is over.
 type Window struct {
 	Length time.Duration
-	// Tokens is how many it holds. A token of output counts as five, one read from a cache as a tenth.
+	// Tokens is the size of the window. A token of output counts as five, one read from a cache as a tenth.
 	Tokens int64
 }
 
@@ -66,7 +66,7 @@ func (o *Options) checkPlan() error {
 	return nil
 }
 
-// plans are the windows of each key.
+// plans has the windows of each key.
 type plans struct {
 	windows []Window
 	overage bool
@@ -82,14 +82,14 @@ type planned struct {
 	ends store.Time // 0: it has not begun
 }
 
-// planState is what an answer says of a window.
+// planState is what a response states about a window.
 type planState struct {
 	Window
-	used float64 // the part of it
+	used float64 // used fraction
 	ends store.Time
 }
 
-// of brings the windows of a key to now. The lock is held.
+// of advances the windows of a key to now and returns them. The lock is held.
 func (p *plans) of(key fingerprint) []planned {
 	list := p.keys[key]
 	if list == nil {
@@ -122,7 +122,7 @@ func (p *plans) take(key fingerprint, tokens int64) {
 	}
 }
 
-// arrive decides a request: gone is the window that refuses it, -1 if none does.
+// arrive decides a request. gone is the window that refuses it, or -1 if none does.
 func (p *plans) arrive(key fingerprint) (all []planState, gone int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +140,7 @@ func (p *plans) arrive(key fingerprint) (all []planState, gone int) {
 	return all, gone
 }
 
-// id is how fields name a window.
+// id returns the name of a window in header fields.
 func (w Window) id() string {
 	switch {
 	case w.Length%(24*time.Hour) == 0:
@@ -151,7 +151,7 @@ func (w Window) id() string {
 	return strconv.Itoa(int(w.Length.Minutes())) + "m"
 }
 
-// claim is how an answer says which window it is about.
+// claim returns the name of a window in the representative-claim header.
 func (w Window) claim() string {
 	switch w.Length {
 	case 5 * time.Hour:
@@ -196,7 +196,7 @@ func (anthropic) refuseWindow(h http.Header, _ planState, _ time.Duration) any {
 	return anthropicError(h, "rate_limit_error", "This request would exceed your account's rate limit. Please try again later.")
 }
 
-// windowHeaders states windows as Codex gets them: the shortest is the primary one.
+// windowHeaders states windows as Codex receives them: the shortest is the primary one.
 func (openai) windowHeaders(h http.Header, all []planState, _ int, overage bool) {
 	for i, s := range all {
 		prefix := "X-Codex-Primary-"
@@ -217,18 +217,18 @@ func (openai) refuseWindow(_ http.Header, s planState, left time.Duration) any {
 	}}}
 }
 
-// planner is a provider that has subscriptions.
+// planner is a provider with subscriptions.
 type planner interface {
 	windowHeaders(h http.Header, all []planState, gone int, overage bool)
 	refuseWindow(h http.Header, s planState, left time.Duration) any
 }
 
-// hasPlan reports a request that counts against windows: one that a model answers.
+// hasPlan reports whether the request counts against windows: only requests that a model answers do.
 func (x *exchange) hasPlan() bool {
 	return len(x.s.plans.windows) > 0 && (x.ask.produces || x.ask.takesOf(sim.Tokens) > 0)
 }
 
-// admitPlan lets the request arrive at the windows. It reports false if it was refused.
+// admitPlan decides the arrival of the request at the windows. It returns false if the request was refused.
 func (x *exchange) admitPlan() bool {
 	speaks, ok := x.s.speaks.(planner)
 	if !ok || !x.hasPlan() {

@@ -48,7 +48,7 @@ type talk struct {
 	instructions json.RawMessage
 	most         int64
 	items        [][]byte
-	active       context.CancelFunc // of the response that belongs to the conversation; nil: none does
+	active       context.CancelFunc // cancels the response in the conversation; nil: there is none
 	number       int
 }
 
@@ -72,7 +72,7 @@ func (t *talk) session(kind string) obj {
 	}}}
 }
 
-// realtimeEvent is a message of the client, as far as it matters.
+// realtimeEvent is the relevant part of a client's message.
 type realtimeEvent struct {
 	Type     string          `json:"type"`
 	ID       string          `json:"event_id"`
@@ -116,7 +116,7 @@ func (t *talk) handle(message []byte) {
 		}
 		t.active()
 	case "input_audio_buffer.append":
-	case "input_audio_buffer.commit": // the mock hears, and answers by itself
+	case "input_audio_buffer.commit": // the mock detects speech, and answers by itself
 		t.items = append(t.items, []byte(`{"type":"input_audio"}`))
 		t.s.send(obj{{"type", "input_audio_buffer.committed"}, {"event_id", requestID("event_")}, {"item_id", "item_mock"}})
 		t.respond(&e, message)
@@ -142,7 +142,7 @@ func (t *talk) problem(e *realtimeEvent, code, message string) {
 	}}})
 }
 
-// respond begins a response. It is called with the lock held.
+// respond begins a response. The lock is held.
 func (t *talk) respond(e *realtimeEvent, message []byte) {
 	belongs := e.Response.Conversation != "none"
 	if belongs && t.active != nil {
@@ -166,7 +166,7 @@ func (t *talk) respond(e *realtimeEvent, message []byte) {
 	w := record()
 	t.s.serve(ctx, message, w, func(x *exchange) {
 		defer cancel()
-		over := sync.OnceFunc(func() { // before its last event: the client may ask for the next then
+		over := sync.OnceFunc(func() { // before its last event: the client may ask for the next response then
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			if belongs {
@@ -243,7 +243,7 @@ func (t *talk) answer(x *exchange, j *job, w *recorded, over func()) {
 	event("response.done", whole(status, details, usage))
 }
 
-// limits is what a response says of them.
+// limits is what a response states about the limits.
 func (t *talk) limits(x *exchange) []any {
 	at, states := x.s.book.look(&x.ask)
 	list := []any{}

@@ -8,17 +8,17 @@ import (
 	"strconv"
 )
 
-// trailer is what X-Mock: trailers adds after the body.
+// trailer is the trailer that X-Mock: trailers adds after the body.
 const trailer = "X-Mock-Trailer"
 
-// begun is an answer whose header is out.
+// begun is a response whose header has been sent.
 type begun struct {
 	x   *exchange
 	out io.Writer
 	zip *gzip.Writer // nil: not compressed
 }
 
-// start sends the header of an answer, JSON if it does not say otherwise. Length -1: not known.
+// start sends the header of a response. The default content type is JSON. A length of -1 means unknown.
 func (x *exchange) start(status int, length int64) *begun {
 	h := x.w.Header()
 	if h.Get("Content-Type") == "" {
@@ -41,7 +41,7 @@ func (x *exchange) start(status int, length int64) *begun {
 	return b
 }
 
-// write sends bytes; it reports false if nobody is there to read them.
+// write sends bytes. It returns false if the client is gone.
 func (b *begun) write(p []byte) bool {
 	if _, err := b.out.Write(p); err != nil {
 		b.x.gone = true
@@ -49,17 +49,17 @@ func (b *begun) write(p []byte) bool {
 	return !b.x.gone
 }
 
-// flush sends what was written so far on its way.
+// flush sends what was written so far.
 func (b *begun) flush() {
 	if b.zip != nil {
 		if b.zip.Flush() != nil {
 			b.x.gone = true
 		}
 	}
-	_ = http.NewResponseController(b.x.w).Flush() // a recorder that cannot needs none
+	_ = http.NewResponseController(b.x.w).Flush() // a recorder without Flush needs none
 }
 
-// end completes the answer when all of it is written.
+// end completes the response.
 func (b *begun) end() {
 	if b.zip != nil && b.zip.Close() != nil {
 		b.x.gone = true
@@ -69,13 +69,13 @@ func (b *begun) end() {
 	}
 }
 
-// cut breaks the connection in mid-answer.
+// cut breaks the connection in the middle of the response.
 func (b *begun) cut() {
 	b.flush()
 	panic(http.ErrAbortHandler)
 }
 
-// reply sends a JSON answer.
+// reply sends a JSON response.
 func (x *exchange) reply(status int, body any) {
 	text := encode(body)
 	ok := status < 300
@@ -100,15 +100,14 @@ func (x *exchange) reply(status int, body any) {
 	b.end()
 }
 
-// padding stands for what makes an answer as long as X-Mock asks for.
+// padding is a placeholder. It is replaced to make a response as long as X-Mock asks for.
 const padding = "@padding@"
 
-// filler is what padding becomes.
+// filler replaces padding.
 var filler = bytes.Repeat([]byte("x"), 64<<10)
 
-// large sends an answer of exactly so many bytes without holding them. It grows at its place for
-// padding; an answer that has none gives way to one that has nothing else. One that does not fit is
-// cut short.
+// large sends a response of exactly the requested size without holding it in memory. It expands the padding. A
+// response without padding is replaced by one that has only padding. A response that is too long is cut.
 func (x *exchange) large(status int, text []byte) {
 	size := x.fault.body
 	b := x.start(status, size)
@@ -147,7 +146,7 @@ func (x *exchange) large(status int, text []byte) {
 	b.end()
 }
 
-// stream sends events.
+// stream sends server-sent events.
 type stream struct {
 	*begun
 	named bool // events have names
@@ -188,8 +187,8 @@ func (s *stream) finish(name string, data any) {
 	}
 }
 
-// pieces sends those of an answer, each as event makes it of its text, with the pauses of the stream
-// in between. Halfway it does what X-Mock asks for. It reports false if the stream is over.
+// pieces sends the pieces of an answer, with pauses in between. event makes an event from the text of a piece.
+// Halfway it does what X-Mock asks for. It returns false if the stream is over.
 func (s *stream) pieces(a *answer, event func(text string) (string, any)) bool {
 	x := s.x
 	for i, p := range a.pieces {
@@ -207,7 +206,7 @@ func (s *stream) pieces(a *answer, event func(text string) (string, any)) bool {
 	return true
 }
 
-// halfway does what X-Mock wants in the middle of a stream; it reports false if that is its end.
+// halfway does what X-Mock asks for in the middle of a stream. It returns false if that ends the stream.
 func (s *stream) halfway(event func(text string) (string, any)) bool {
 	f := &s.x.fault
 	for left := f.body; left > 0; {

@@ -21,12 +21,13 @@ type socket struct {
 	running sync.WaitGroup
 }
 
-// isSocket reports a request that opens a WebSocket.
+// isSocket reports whether the request opens a WebSocket.
 func (x *exchange) isSocket() bool {
 	return x.r.Method == http.MethodGet && strings.EqualFold(x.r.Header.Get("Upgrade"), "websocket")
 }
 
-// upgrade serves a WebSocket: each message of the client as handle says, until either side ends. greet is said first; nil: nothing.
+// upgrade serves a WebSocket until either side ends it. It calls greet first, unless it is nil, and handle for each
+// message of the client.
 func (x *exchange) upgrade(greet func(s *socket), handle func(s *socket, message []byte)) {
 	x.free()
 	conn, err := websocket.Accept(x.w, x.r, &websocket.AcceptOptions{InsecureSkipVerify: true, Subprotocols: []string{"realtime"}})
@@ -54,19 +55,19 @@ func (x *exchange) upgrade(greet func(s *socket), handle func(s *socket, message
 	}
 }
 
-// send sends an event; it reports false if the client is gone.
+// send sends an event. It returns false if the client is gone.
 func (s *socket) send(event any) bool {
 	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
 	defer cancel()
 	return s.conn.Write(ctx, websocket.MessageText, encode(event)) == nil
 }
 
-// close says why the server ends the connection.
+// close ends the connection with a reason.
 func (s *socket) close(code websocket.StatusCode, reason string) {
 	s.running.Go(func() { _ = s.conn.Close(code, reason[:min(len(reason), 120)]) })
 }
 
-// serve answers a message as if it were a request of its own, apart from the connection. X-Mock may cut that.
+// serve answers a message like a separate request. X-Mock may cut the connection.
 func (s *socket) serve(ctx context.Context, message []byte, w http.ResponseWriter, answer func(x *exchange)) {
 	s.running.Go(func() {
 		defer func() {
@@ -84,7 +85,7 @@ func (s *socket) serve(ctx context.Context, message []byte, w http.ResponseWrite
 	})
 }
 
-// recorded is the answer to a message, apart from its events.
+// recorded is the response to a message, without its events.
 type recorded struct {
 	header http.Header
 	status int
@@ -97,11 +98,11 @@ func (w *recorded) Header() http.Header         { return w.header }
 func (w *recorded) Write(p []byte) (int, error) { return w.body.Write(p) }
 func (w *recorded) WriteHeader(status int)      { w.status = status }
 
-// eventual passes on the events of an answer as messages, and an answer that is an error as one event.
+// eventual passes on the events of a response as messages, and an error response as one event.
 type eventual struct {
 	recorded
 	s     *socket
-	extra []field // that every event has
+	extra []field // added to every event
 }
 
 func (w *eventual) Write(p []byte) (int, error) {
@@ -122,7 +123,7 @@ func (w *eventual) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// fail sends an answer that is an error.
+// fail sends an error response.
 func (w *eventual) fail() {
 	if w.body.Len() == 0 {
 		return

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Bounds of what is counted by name. What comes after is counted as "(others)".
+// Bounds of what is counted by name. Further names are counted as "(others)".
 const (
 	maxAgents = 10_000
 	maxModels = 1_000
@@ -13,30 +13,30 @@ const (
 	others    = "(others)"
 )
 
-// Stats are what a server has seen.
+// Stats is what a server has seen.
 type Stats struct {
-	// Arrived are the requests that count against a limit; each is accepted, throttled or failed.
+	// Arrived counts the requests that count against a limit. Each is accepted, throttled or failed.
 	Arrived   int64 `json:"arrived"`
 	Accepted  int64 `json:"accepted"`
 	Throttled int64 `json:"throttled"`
-	// WorstWindow is the most requests of one key and class of models that were accepted in any rolling
-	// window of the limit's length; a minute if there is no limit on requests.
+	// WorstWindow is the most requests of one key and class of models that were accepted in any rolling window of
+	// the limit's length. The length is a minute if there is no limit on requests.
 	WorstWindow int64 `json:"worst_window"`
-	// ByAgent are accepted requests by their X-Agent-Id. Those without are not in it.
+	// ByAgent counts accepted requests by their X-Agent-Id. Requests without one are not included.
 	ByAgent map[string]int64 `json:"by_agent"`
-	// Failed are those that X-Mock gave another status.
+	// Failed counts the requests that X-Mock gave another status.
 	Failed int64 `json:"failed"`
-	// Free are those that count against no limit.
+	// Free counts the requests that count against no limit.
 	Free int64 `json:"free"`
-	// Aborted are accepted requests whose client went away before the end of the answer.
+	// Aborted counts accepted requests whose client left before the end of the response.
 	Aborted int64 `json:"aborted"`
-	// InFlight are accepted requests that are being answered.
+	// InFlight counts accepted requests that are being answered.
 	InFlight int64 `json:"in_flight"`
-	// Ledger is what accepted requests have used, by model as the request names it.
+	// Ledger is what accepted requests have used, by the model that the request names.
 	Ledger map[string]Usage `json:"ledger"`
 }
 
-// Usage is what requests have used. No token is in two of the fields.
+// Usage is what requests have used. Each token is counted in one field only.
 type Usage struct {
 	Requests         int64 `json:"requests"`
 	InputTokens      int64 `json:"input_tokens"` // neither read from a cache nor written to one
@@ -66,7 +66,7 @@ func newTally() *tally {
 	return t
 }
 
-// reset begins anew. What is being answered still is.
+// reset clears the statistics, except for requests that are being answered.
 func (t *tally) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,14 +81,14 @@ func (t *tally) stats() Stats {
 	return s
 }
 
-// change counts under the lock.
+// change updates the statistics under the lock.
 func (t *tally) change(f func(s *Stats)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f(&t.s)
 }
 
-// accept counts a request that was let in.
+// accept counts an accepted request.
 func (t *tally) accept(agent, model string, u Usage) {
 	t.change(func(s *Stats) {
 		s.Arrived++
@@ -102,7 +102,7 @@ func (t *tally) accept(agent, model string, u Usage) {
 	})
 }
 
-// enter adds to the ledger. Requests that name no model are not in it.
+// enter adds to the ledger. Requests without a model are not included.
 func (s *Stats) enter(model string, u Usage) {
 	if model != "" {
 		model = bounded(s.Ledger, model, maxModels)
@@ -110,7 +110,7 @@ func (s *Stats) enter(model string, u Usage) {
 	}
 }
 
-// bounded is the name under which something is counted.
+// bounded returns the name under which something is counted.
 func bounded[V any](m map[string]V, name string, most int) string {
 	name = cut(name)
 	if _, there := m[name]; !there && len(m) >= most {

@@ -2,7 +2,7 @@ package mock
 
 import "github.com/sluicehq/sluice/store"
 
-// maxTracked bounds how many requests of one window are told apart.
+// maxTracked bounds how many requests of one window are tracked.
 const maxTracked = 1 << 20
 
 // window finds the most requests that were accepted in any span of its length.
@@ -11,8 +11,8 @@ type window struct {
 	at     []store.Time // accepted within the last length, oldest first
 }
 
-// add notes a request that was accepted at t and returns how many there were in the span that ends
-// with it, itself included.
+// add records a request accepted at t. It returns how many were accepted in the span that ends with it, including
+// itself.
 func (w *window) add(t store.Time) int64 {
 	gone := 0
 	for gone < len(w.at) && w.at[gone]+w.length <= t {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// seed is what everything in an answer is made of.
+// seed determines everything in an answer.
 type seed [sha256.Size]byte
 
-// seedOf is made of the parts of a request that say what it is about.
+// seedOf hashes the parts of a request that determine its answer.
 func seedOf(parts ...[]byte) seed {
 	h := sha256.New()
 	var n [8]byte
@@ -24,18 +24,18 @@ func seedOf(parts ...[]byte) seed {
 	return seed(h.Sum(nil))
 }
 
-// id is an identifier that is the same for the same request.
+// id returns an identifier that is the same for the same request.
 func (s seed) id(prefix string) string { return prefix + hex.EncodeToString(s[:12]) }
 
-// number is from 0 up to and without n. Which tells the draws of one seed apart.
+// number returns a number below n. which distinguishes the draws of one seed.
 func (s seed) number(which int, n uint64) uint64 {
 	return binary.BigEndian.Uint64(s[8*(which%4):]) % n
 }
 
-// Tokens is how many tokens so many bytes of JSON text are: one for every four, rounded up.
+// Tokens returns the number of tokens in a number of bytes of JSON text: one for every four, rounded up.
 func Tokens(bytes int64) int64 { return (bytes + 3) / 4 }
 
-// tokensOf counts JSON values without the white space that means nothing.
+// tokensOf counts the tokens of JSON values, which must be compact.
 func tokensOf(parts ...[]byte) int64 {
 	total := int64(0)
 	for _, p := range parts {
@@ -44,26 +44,26 @@ func tokensOf(parts ...[]byte) int64 {
 	return Tokens(total)
 }
 
-// The least and the most words of an answer.
+// The fewest and the most words of an answer
 const (
 	leastWords = 5
 	mostWords  = 200
 )
 
-// vocabulary is what answers are written with. Every word is one output token.
+// vocabulary has the words of answers. Every word is one output token.
 var vocabulary = strings.Fields(`the gate holds water until its turn comes and then lets one boat pass to a wider river while
 	others wait in line for their share of light rain flows over stone slowly under bridges where nobody counts drops but
 	every lock keeps level with what came before`)
 
-// pieceWords is how many words of a stream come at once.
+// pieceWords is how many words a stream sends at once.
 const pieceWords = 8
 
-// answer is what a request is answered with.
+// answer is the content of a response.
 type answer struct {
 	seed   seed
 	pieces []piece
 	tokens int64
-	cut    bool  // by the request's own maximum
+	cut    bool  // cut off by the request's own maximum
 	tool   *call // instead of text
 }
 
@@ -73,7 +73,7 @@ type piece struct {
 	tokens int64
 }
 
-// call is of a tool.
+// call is a call of a tool.
 type call struct {
 	name      string
 	arguments string // JSON
@@ -87,7 +87,7 @@ func (a *answer) text() string {
 	return b.String()
 }
 
-// write makes an answer of at most so many words; 0: as many as come.
+// write makes an answer of at most most words; 0: unlimited.
 func write(s seed, most int64) *answer {
 	a := &answer{seed: s, tokens: leastWords + int64(s.number(0, mostWords-leastWords+1))}
 	if most > 0 && most < a.tokens {
@@ -109,8 +109,7 @@ func write(s seed, most int64) *answer {
 	return a
 }
 
-// useTool makes an answer that calls a tool. Its arguments are counted as input is, one token for
-// four bytes.
+// useTool makes an answer that calls a tool. Its arguments are counted like input, one token for four bytes.
 func useTool(s seed, t *tool, most int64) *answer {
 	c := &call{name: t.name, arguments: string(encode(t.arguments(s)))}
 	a := &answer{seed: s, tool: c, tokens: Tokens(int64(len(c.arguments)))}
@@ -127,13 +126,13 @@ func useTool(s seed, t *tool, most int64) *answer {
 	return a
 }
 
-// tool is one that a request offers.
+// tool is a tool that a request offers.
 type tool struct {
 	name   string
 	schema json.RawMessage
 }
 
-// arguments fill in the properties that the schema names, by their types.
+// arguments fills in the properties of the schema, by their types.
 func (t *tool) arguments(s seed) obj {
 	var schema struct {
 		Properties map[string]struct {
@@ -141,7 +140,7 @@ func (t *tool) arguments(s seed) obj {
 			Enum []any `json:"enum"`
 		} `json:"properties"`
 	}
-	_ = json.Unmarshal(t.schema, &schema) // without one there are no arguments
+	_ = json.Unmarshal(t.schema, &schema) // without a schema there are no arguments
 	args := obj{}
 	for _, name := range sortedNames(schema.Properties) {
 		p := schema.Properties[name]

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice/sim"
 )
 
-// header is the title, what the scenario is about, and the legend.
+// header draws the title, the description of the scenario, and the legend.
 func (p *picture) header() {
 	p.y = 38
 	p.out.text("title", margin, p.y, p.sc.Name)
@@ -23,8 +23,7 @@ func (p *picture) header() {
 	p.y += 34
 }
 
-// legend explains the marks, from left to right and, if there is much to say, in a
-// second line.
+// legend explains the marks, from left to right and, if necessary, in a second line.
 func (p *picture) legend() {
 	x := float64(margin)
 	entry := func(mark func(x, y float64), text string) {
@@ -55,7 +54,7 @@ func (p *picture) legend() {
 	entry(func(x, y float64) { p.out.path("gave-up", triangle(x+8, y-1)) }, "done, calls given up")
 }
 
-// triangle points down at a place.
+// triangle returns the path of a triangle that points down at a position.
 func triangle(x, y float64) string {
 	return fmt.Sprintf("M%s %sh9l-4.5 8z", px(x-4.5), px(y-8))
 }
@@ -63,7 +62,7 @@ func triangle(x, y float64) string {
 // column is one of the figures beside the rows.
 type column struct {
 	head  string
-	x     float64 // of its right edge
+	x     float64 // right edge
 	value func(f *sim.Figures) (text, class string)
 }
 
@@ -108,7 +107,7 @@ func (p *picture) ideal() {
 	p.out.text("ideal-label", x, p.top-8, "ideal "+span(at))
 }
 
-// axis is that of time, below all rows.
+// axis draws the time axis below all rows.
 func (p *picture) axis() {
 	p.y += 4
 	p.out.line("rule", left, p.y, right, p.y)

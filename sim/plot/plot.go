@@ -1,8 +1,8 @@
-// Package plot draws the report of a simulation as an SVG: one row for each strategy,
-// what the provider accepted and refused over time, and the key figures beside it.
+// Package plot draws the report of a simulation as an SVG. It has one row for each strategy, with what the provider
+// accepted and refused over time, and the key figures beside it.
 //
-// The picture refers to nothing outside of itself, is the same for the same report to
-// the last byte, and follows the reader's choice of light or dark.
+// The picture needs no external files and follows the reader's light or dark mode. The same report gives the same
+// bytes.
 package plot
 
 import (
@@ -13,26 +13,26 @@ import (
 	"github.com/sluicehq/sluice/sim"
 )
 
-// Where things are, in pixels.
+// Positions and sizes, in pixels
 const (
 	width     = 1286
 	margin    = 20
-	left      = 226 // of the time axis
+	left      = 226 // left end of the time axis
 	right     = 868
-	columns   = 892 // of the figures
+	columns   = 892 // left edge of the figures
 	rowHeight = 92
-	upward    = 54 // height of what was accepted
-	downward  = 22 // and of what was refused
+	upward    = 54 // height for accepted requests
+	downward  = 22 // height for refused requests
 )
 
-// SVG writes the picture of a report, on the network with the light tail. The report has
-// to be one of the scenario, from [sim.Simulate].
+// SVG writes the picture of a report, on the network with the light tail. The report must be one of the scenario,
+// from [sim.Simulate].
 func SVG(w io.Writer, sc *sim.Scenario, rep *sim.Report) error {
 	where := fmt.Sprintf(", on a network with a light tail (median %v, sigma %.1f), seed %d", sim.LightTail.Median, sim.LightTail.Sigma, rep.Seed)
 	return (&picture{sc: sc, rep: rep, title: "sluice simulate " + sc.Name, where: where}).draw(w)
 }
 
-// Measured writes the same picture of real runs, one for each strategy.
+// Measured writes the same picture for real runs, one for each strategy.
 func Measured(w io.Writer, sc *sim.Scenario, rep *sim.Report) error {
 	return (&picture{sc: sc, rep: rep, title: sc.Name}).draw(w)
 }
@@ -49,25 +49,25 @@ func (p *picture) draw(w io.Writer) error {
 	return p.out.writeTo(w, width, p.y+margin, p.title, p.describe())
 }
 
-// picture is one being drawn, from the top down.
+// picture is a picture being drawn, from the top down.
 type picture struct {
 	out   svg
 	sc    *sim.Scenario
 	rep   *sim.Report
 	title string
-	where string // the runs took place, if that was in a simulation
+	where string // network and seed of the runs, if they were simulated
 	scale scale
-	y     float64 // how far it has got
-	top   float64 // of the first row
+	y     float64 // bottom of what has been drawn
+	top   float64 // top of the first row
 }
 
-// x is where a moment is on the time axis.
+// x returns the position of a time on the time axis.
 func (p *picture) x(at time.Duration) float64 {
 	part := min(float64(at)/float64(p.scale.end), 1)
 	return left + part*(right-left)
 }
 
-// describe says in words what the picture shows, for those who cannot see it.
+// describe says in words what the picture shows, for readers who cannot see it.
 func (p *picture) describe() string {
 	s := "Requests accepted and refused over time, one row for each strategy."
 	for i := range p.rep.Strategies {

@@ -8,12 +8,12 @@ import (
 	"github.com/sluicehq/sluice/sim"
 )
 
-// gate is how the names of our own rows begin.
+// gate is the beginning of the names of Sluice's own rows.
 const gate = "sluice"
 
 func ours(f *sim.Figures) bool { return strings.HasPrefix(strings.ToLower(f.Name), gate) }
 
-// row draws what became of one strategy.
+// row draws the row of one strategy.
 func (p *picture) row(f *sim.Figures) {
 	top := p.y
 	zero := top + 8 + upward
@@ -33,8 +33,7 @@ func (p *picture) row(f *sim.Figures) {
 	p.y += rowHeight
 }
 
-// accepted draws bars upward from zero, and over them the limit and what is left of
-// the quota.
+// accepted draws bars upward from zero, and over them the limit and the remaining quota.
 func (p *picture) accepted(f *sim.Figures, zero float64) {
 	bars := rebin(f.Trace.Accepted, p.scale.bin, p.scale.end)
 	p.out.path("accepted", p.bars(bars, zero, -upward, p.scale.accepted))
@@ -59,23 +58,23 @@ func (p *picture) accepted(f *sim.Figures, zero float64) {
 	}
 }
 
-// refused draws bars downward. Even a single one is seen.
+// refused draws bars downward. Even a single refusal is visible.
 func (p *picture) refused(f *sim.Figures, zero float64) {
 	bars := rebin(f.Trace.Refused, p.scale.bin, p.scale.end)
 	p.out.path("refused", p.bars(bars, zero, downward, p.scale.refused))
 }
 
-// edges are where a bar begins and ends.
+// edges returns where a bar begins and ends.
 func (p *picture) edges(i int) (a, b float64) {
 	a = left + (right-left)*float64(i)*float64(p.scale.bin)/float64(p.scale.end)
 	b = min(left+(right-left)*float64(i+1)*float64(p.scale.bin)/float64(p.scale.end), right)
 	if b-a > 3 {
-		b -= 0.6 // a gap that lets single bars be counted
+		b -= 0.6 // a gap, so that single bars can be counted
 	}
 	return a, b
 }
 
-// bars draws counts as one path. height is that of most, and its sign the direction.
+// bars draws counts as one path. height is the height of most, and its sign is the direction.
 func (p *picture) bars(bars []int, zero, height, most float64) string {
 	var d strings.Builder
 	for i, n := range bars {
@@ -94,8 +93,8 @@ func (p *picture) bars(bars []int, zero, height, most float64) string {
 	return d.String()
 }
 
-// curve draws what is left of a quota; full is as high as the highest bar. Of points
-// that lie within a pixel, the lowest is kept.
+// curve draws the remaining quota. A full quota is as high as the highest bar. Of points within a pixel, the lowest
+// is kept.
 func (p *picture) curve(g sim.Gauge, zero float64) string {
 	var d strings.Builder
 	last := -10.0
@@ -118,7 +117,7 @@ func (p *picture) curve(g sim.Gauge, zero float64) string {
 	return d.String()
 }
 
-// classes tells the time of each, where there are several.
+// classes shows the time of each class, if there are several.
 func (p *picture) classes(f *sim.Figures, y float64) {
 	if len(f.Classes) < 2 {
 		return
@@ -128,8 +127,7 @@ func (p *picture) classes(f *sim.Figures, y float64) {
 	}
 }
 
-// ticks are the numbers beside the axes: the limit's line, and the top unless they would
-// run into each other.
+// ticks draws the numbers beside the axes: the limit's line, and the top unless the two would overlap.
 func (p *picture) ticks(f *sim.Figures, zero float64) {
 	s := &p.scale
 	at := s.line / s.accepted
@@ -151,7 +149,7 @@ func (p *picture) ticks(f *sim.Figures, zero float64) {
 	}
 }
 
-// done marks when it was all over.
+// done marks the end of the run.
 func (p *picture) done(f *sim.Figures, zero float64) {
 	class := "done"
 	if f.GaveUp > 0 {
@@ -166,7 +164,7 @@ func (p *picture) done(f *sim.Figures, zero float64) {
 	p.out.path(class, triangle(x, zero))
 }
 
-// figures are the numbers of the row.
+// figures draws the numbers of the row.
 func (p *picture) figures(f *sim.Figures, zero float64) {
 	y := zero - 18
 	strong := ""

@@ -9,19 +9,19 @@ import (
 
 // scale is what all rows have in common, so that they can be compared by eye.
 type scale struct {
-	end      time.Duration // of the time axis
+	end      time.Duration // end of the time axis
 	bin      time.Duration // width of a bar
-	per      time.Duration // what rates are counted by: a second or a minute
-	limit    int           // the one whose line is drawn; -1: none
-	line     float64       // where, in calls per per
+	per      time.Duration // unit of rates: a second or a minute
+	limit    int           // the limit whose line is drawn; -1: none
+	line     float64       // height of the line, in calls per per
 	accepted float64       // top of the axis
 	refused  float64       // bottom of the axis; 0: nothing was refused
-	gauge    int           // the limit of which it is shown what was left; -1: none
+	gauge    int           // the limit whose remaining quota is drawn; -1: none
 }
 
-// Bounds of how far the picture reaches.
+// Bounds of the picture
 const (
-	mostIdeals = 2.5 // of time: who takes longer runs out of it
+	mostIdeals = 2.5 // of time: slower runs are cut off
 	mostLines  = 4.0 // of height: bursts far above the limit's line are cut off
 )
 
@@ -51,8 +51,8 @@ func newScale(sc *sim.Scenario, rows []sim.Figures) scale {
 	return s
 }
 
-// pickLimit chooses the limit whose line is drawn: the one that admits least, among
-// those with windows that are short beside the run. A line says little about a long one.
+// pickLimit chooses the limit whose line is drawn: the one that admits least, among those with short windows
+// compared to the run. For a long window a line says little.
 func (s *scale) pickLimit(sc *sim.Scenario) {
 	short, least := false, 0.0
 	for i := range sc.Limits {
@@ -73,8 +73,8 @@ func (s *scale) pickLimit(sc *sim.Scenario) {
 	}
 }
 
-// pickBin chooses the width of bars: if it fits, the window of the limit that is
-// drawn, since then a bar that keeps to the limit does not rise above its line.
+// pickBin chooses the width of bars. If it fits, it is the window of the drawn limit: then a bar within the limit
+// does not rise above its line.
 func (s *scale) pickBin(sc *sim.Scenario) {
 	if s.limit >= 0 {
 		if l := &sc.Limits[s.limit]; l.Kind != store.Fixed && l.Window <= s.end/20 && l.Window >= s.end/160 {
@@ -85,11 +85,10 @@ func (s *scale) pickBin(sc *sim.Scenario) {
 	s.bin = round(s.end, 120)
 }
 
-// rate turns the count of a bar into calls per per.
+// rate converts the count of a bar into calls per per.
 func (s *scale) rate(n int) float64 { return float64(n) * float64(s.per) / float64(s.bin) }
 
-// gauge chooses the quota of which least was left, among those that were looked at often
-// enough for a curve.
+// gauge chooses the quota of which least was left, among those with enough samples for a curve.
 func gauge(rows []sim.Figures, end time.Duration) int {
 	best, least := -1, 1.0
 	for i := range rows {
@@ -107,7 +106,7 @@ func gauge(rows []sim.Figures, end time.Duration) int {
 	return best
 }
 
-// rebin counts anew in bars of the given width, up to end.
+// rebin counts again in bars of the given width, up to end.
 func rebin(c sim.Counts, width, end time.Duration) []int {
 	bars := make([]int, int(end/width)+1)
 	for i, n := range c.N {
@@ -119,7 +118,7 @@ func rebin(c sim.Counts, width, end time.Duration) []int {
 	return bars
 }
 
-// steps are the lengths of time that people count in.
+// steps are lengths of time that people count in.
 var steps = []time.Duration{
 	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
@@ -128,7 +127,7 @@ var steps = []time.Duration{
 	24 * time.Hour, 48 * time.Hour, 96 * time.Hour, 7 * 24 * time.Hour,
 }
 
-// round returns the shortest step that goes into whole at most so many times.
+// round returns the shortest step that fits into whole fewer than times times.
 func round(whole time.Duration, times int) time.Duration {
 	for _, step := range steps {
 		if whole/step < time.Duration(times) {

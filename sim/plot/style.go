@@ -2,8 +2,8 @@ package plot
 
 import "strings"
 
-// palette is the colours of one mode. Blue and vermilion are told apart by those who do
-// not see red and green as two colours.
+// palette has the colours of one mode. Readers who cannot distinguish red and green can distinguish blue and
+// vermilion.
 type palette struct{ paper, band, ink, muted, rule, accepted, refused, left, ideal string }
 
 var (
@@ -17,8 +17,8 @@ var (
 	}
 )
 
-// style is all of the look. Colours are written out for both modes: variables would be
-// shorter, but not every program that shows pictures knows them.
+// style is the style sheet. Colours are written out for both modes. Variables would be shorter, but not every viewer
+// supports them.
 var style = shapes + light.rules() + "@media (prefers-color-scheme: dark) {\n" + dark.rules() + "}\n"
 
 const shapes = `

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// svg is a drawing as text. Its elements have classes; the style says what they look like.
+// svg is a drawing as text. Its elements have classes, which the style sheet formats.
 type svg struct{ strings.Builder }
 
 func (s *svg) line(class string, x1, y1, x2, y2 float64) {
@@ -29,7 +29,7 @@ func (s *svg) path(class string, d string) {
 	}
 }
 
-// writeTo writes the drawing as a document of its own.
+// writeTo writes the drawing as a complete document.
 func (s *svg) writeTo(w io.Writer, width, height float64, title, description string) error {
 	var head strings.Builder
 	fmt.Fprintf(&head, `<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %[1]s %[2]s" role="img" aria-labelledby="title desc">`+"\n",
@@ -41,7 +41,7 @@ func (s *svg) writeTo(w io.Writer, width, height float64, title, description str
 	return err
 }
 
-// px writes a coordinate to a tenth of a pixel.
+// px formats a coordinate to a tenth of a pixel.
 func px(x float64) string {
 	s := strconv.FormatFloat(x, 'f', 1, 64)
 	return strings.TrimSuffix(s, ".0")
@@ -49,6 +49,6 @@ func px(x float64) string {
 
 func escaped(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a Builder takes everything
+	_ = xml.EscapeText(&b, []byte(text)) // writing to a Builder never fails
 	return b.String()
 }

@@ -12,7 +12,7 @@ import (
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// span writes a length of time as people do.
+// span formats a duration for people.
 func span(d time.Duration) string {
 	if d >= time.Minute {
 		d = d.Round(time.Second)
@@ -40,7 +40,7 @@ func count(n int) string {
 
 func percent(share float64) string { return fmt.Sprintf("%.1f%%", share*100) }
 
-// amount writes a rate with as many digits as say something.
+// amount formats a rate with as many digits as are meaningful.
 func amount(x float64) string {
 	if x >= 20 || x == math.Trunc(x) {
 		return count(int(math.Round(x)))
@@ -48,7 +48,7 @@ func amount(x float64) string {
 	return strconv.FormatFloat(x, 'f', 1, 64)
 }
 
-// unit names what rates are counted by.
+// unit returns the unit of rates.
 func unit(per time.Duration) string {
 	if per == time.Second {
 		return "s"
@@ -56,7 +56,7 @@ func unit(per time.Duration) string {
 	return "min"
 }
 
-// published writes a limit as its provider would.
+// published formats a limit as its provider would.
 func published(l *sim.Limit) string {
 	rate := sim.Rate{N: l.Size, Window: l.Window}.String()
 	if _, window, ok := strings.Cut(rate, "/"); ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/store/remotestore/wire"
 )
 
-// Books implements [ledger.Keeper]: budgets are the daemon's, where they are not in its store.
+// Books implements [ledger.Keeper]: the daemon keeps the budgets, unless they are in its store.
 func (s *Store) Books() ledger.Ledger {
 	if !s.booked {
 		return nil
@@ -17,7 +17,7 @@ func (s *Store) Books() ledger.Ledger {
 	return &books{&s.link}
 }
 
-// books are the daemon's ledger.
+// books is the daemon's ledger.
 type books struct{ link *transport }
 
 var _ ledger.Ledger = (*books)(nil)
@@ -58,5 +58,5 @@ func (b *books) Read(ctx context.Context, pots []ledger.Pot) ([]ledger.Balance, 
 	return all.Balances, err
 }
 
-// Close implements [ledger.Ledger]. The books are the daemon's.
+// Close implements [ledger.Ledger]. It does nothing: the books belong to the daemon.
 func (b *books) Close() error { return nil }

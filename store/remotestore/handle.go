@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehq/sluice/store/remotestore/wire"
 )
 
-// handle is one session on a pool of the daemon's.
+// handle is one session on a pool of the daemon.
 type handle struct {
 	store *Store
 	spec  store.Spec
@@ -25,21 +25,21 @@ type handle struct {
 	clock atomic.Pointer[moment]
 
 	mu      sync.Mutex
-	free    sync.Cond // nothing is on its way; its lock is mu
-	client  string    // that the pool was opened as
-	name    int       // of the pool, among those of the client
+	free    sync.Cond // signals that busy has become false; its lock is mu
+	client  string    // the client that opened the pool
+	name    int       // number of the pool among those of the client
 	session uint64
-	seq     uint64 // of the last batch
+	seq     uint64 // number of the last batch
 	pending []*request
 	busy    bool
-	doubt   *batch     // sent and not answered; its callers have been told that they have nothing
-	later   []store.Op // that the daemon has to be told, for callers that do not wait for it
-	resting bool       // it does not want to hear it now
+	doubt   *batch     // sent without an answer; its callers were told that they got nothing
+	later   []store.Op // to be sent to the daemon, for callers that do not wait for it
+	resting bool       // the daemon does not accept later now
 	waiting map[store.ID]struct{}
 	early   map[store.ID]struct{} // decided before it was known that they wait
-	heard   int                   // how often a ticket of it was told of
-	granted int64                 // let go while the daemon was lost
-	local   uint64                // number of the last of these
+	heard   int                   // number of notices about its tickets
+	granted int64                 // granted while the daemon was lost
+	local   uint64                // number of the last of these grants
 	closed  bool
 }
 
@@ -49,7 +49,7 @@ var (
 	_ store.Alarm    = (*handle)(nil)
 )
 
-// moment is when the daemon's clock showed something, at the latest.
+// moment is a reading of the daemon's clock. at is the local time at which the request for it was sent.
 type moment struct {
 	shown store.Time
 	at    time.Time
@@ -61,7 +61,7 @@ func newHandle(s *Store, spec store.Spec) *handle {
 	return h
 }
 
-// take takes in that the pool was opened. The handle is locked, or nobody else's yet.
+// take records that the pool was opened. The handle is locked, or not shared yet.
 func (h *handle) take(client string, o *wire.Opened, sent time.Time) {
 	h.client, h.name, h.session, h.seq, h.heard = client, o.Pool, o.Session, 0, 0
 	h.clock.Store(&moment{o.Now, sent})
@@ -88,7 +88,7 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 		if h.abandon(r) {
 			return ctx.Err()
 		}
-		<-r.done // it was answered this very moment
+		<-r.done // it was answered just now
 	}
 	if errors.Is(r.err, errLost) {
 		return h.alone(ops)
@@ -112,7 +112,7 @@ func (h *handle) History(ctx context.Context, since store.Time) (past store.Hist
 	return past, h.look(ctx, "/history?since="+strconv.FormatInt(int64(since), 10), &past)
 }
 
-// look asks for something that changes nothing.
+// look makes a read-only request.
 func (h *handle) look(ctx context.Context, what string, answer any) error {
 	for again := false; ; again = true {
 		if h.isClosed() {
@@ -141,7 +141,7 @@ func (h *handle) look(ctx context.Context, what string, answer any) error {
 	}
 }
 
-// path is where the daemon has the pool. It is opened again if the daemon has forgotten this process.
+// path returns the pool's path at the daemon. It opens the pool again if the daemon has forgotten this process.
 func (h *handle) path(ctx context.Context) (string, error) {
 	s := h.store
 	s.mu.Lock()
@@ -186,8 +186,8 @@ func (h *handle) Outage() (store.Outage, bool) {
 	return h.describe(lost), true
 }
 
-// Now implements [store.Pool]. It may be late by as long as a call takes, and is never early: what is old
-// looks old.
+// Now implements [store.Pool]. It may be ahead by at most the time of a call, and is never behind: old entries look
+// old.
 func (h *handle) Now() store.Time {
 	if h.store.now != nil {
 		return h.store.now()
@@ -196,14 +196,14 @@ func (h *handle) Now() store.Time {
 	return m.shown.Add(time.Since(m.at))
 }
 
-// tell says which tickets have been decided.
+// tell notifies the watch function of decided tickets.
 func (h *handle) tell(ids []store.ID) {
 	if f := h.watch.Load(); f != nil && len(ids) > 0 {
 		(*f)(ids)
 	}
 }
 
-// tellAll has all who wait look.
+// tellAll makes all waiting requests ask again.
 func (h *handle) tellAll() {
 	h.mu.Lock()
 	ids := slices.Collect(maps.Keys(h.waiting))
@@ -217,7 +217,7 @@ func (h *handle) isClosed() bool {
 	return h.closed
 }
 
-// settle waits until nothing is on its way. The next ones are refused.
+// settle waits until no batch is in flight. It refuses new requests.
 func (h *handle) settle() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,17 +11,17 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// How often a daemon that is lost is tried: soon, then twice as long each time, with jitter, because a whole fleet
+// Intervals for retrying a lost daemon. They start short and double each time, with jitter, because a whole fleet
 // may have lost it.
 const (
 	firstTry = 100 * time.Millisecond
 	lastTry  = time.Second
 )
 
-// errLost: the daemon cannot be reached, and the session has to see what it does.
+// errLost means that the daemon is unreachable, and the session has to decide what to do.
 var errLost = errors.New("the daemon is lost")
 
-// outage is the time in which the daemon cannot be reached.
+// outage is a time in which the daemon cannot be reached.
 type outage struct {
 	since time.Time
 	err   error
@@ -33,7 +33,7 @@ func (s *Store) isLost() bool {
 	return s.lost != nil
 }
 
-// lose takes in that the daemon cannot be reached. Those who wait find out what that means for them.
+// lose records that the daemon cannot be reached, and notifies waiting requests.
 func (s *Store) lose(err error) {
 	s.mu.Lock()
 	if s.lost != nil || s.closed {
@@ -52,11 +52,11 @@ func (s *Store) lose(err error) {
 	}
 }
 
-// stays reports that those of a session who wait go on waiting while the daemon is lost: it may be back before their time is over.
-// New ones are refused.
+// stays reports whether waiting requests of a session keep waiting while the daemon is lost. It may be back before
+// their timeout. New requests are refused.
 func (h *handle) stays() bool { return h.spec.OnFailure == store.FailShare && !h.spec.OneShot }
 
-// comeBack tries to reach the daemon until it can.
+// comeBack retries the daemon until it can be reached.
 func (s *Store) comeBack() {
 	pause := firstTry
 	for s.life.Err() == nil {
@@ -78,7 +78,7 @@ func (s *Store) comeBack() {
 	}
 }
 
-// isBack ends the outage. Everyone says what was not said.
+// isBack ends the outage. Every session sends its postponed operations.
 func (s *Store) isBack() {
 	s.mu.Lock()
 	lost := s.lost
@@ -95,7 +95,7 @@ func (s *Store) isBack() {
 	}
 }
 
-// ring tells all sessions of an outage.
+// ring notifies all sessions of an outage.
 func (s *Store) ring(lost *outage, over bool) {
 	for _, h := range s.all() {
 		if f := h.alarm.Load(); f != nil {
@@ -112,8 +112,8 @@ func (h *handle) describe(lost *outage) store.Outage {
 	return store.Outage{Since: m.shown.Add(lost.since.Sub(m.at)), Why: lost.err.Error(), Mode: h.mode(), Granted: h.granted}
 }
 
-// mode is what the session does while the daemon is lost. The daemon has the share of what it lends: one that has
-// lost it has none, and is closed.
+// mode returns what the session does while the daemon is lost. Only the daemon has a share of the quota. A client
+// that has lost it has none, so FailShare becomes FailClosed.
 func (h *handle) mode() store.OnFailure {
 	if h.spec.OnFailure == store.FailShare {
 		return store.FailClosed
@@ -121,7 +121,7 @@ func (h *handle) mode() store.OnFailure {
 	return h.spec.OnFailure
 }
 
-// renew makes this process a client again if the daemon has forgotten the one that it was.
+// renew makes this process a client again if the daemon has forgotten it.
 func (s *Store) renew(ctx context.Context, was string) error {
 	s.renewal.Lock()
 	defer s.renewal.Unlock()
@@ -142,17 +142,16 @@ func (s *Store) renew(ctx context.Context, was string) error {
 	s.client = hello.Client
 	clear(s.byName)
 	s.mu.Unlock()
-	s.tellAll() // in what they waited for there is nobody any more
+	s.tellAll() // nothing remains of what they waited in
 	return nil
 }
 
-// local marks the numbers of tickets that were let go while the daemon was lost. No store gives out such: it would have to count
-// very far.
+// local marks the numbers of tickets that were granted while the daemon was lost. Stores never count that far.
 const local = 1 << 63
 
 func isLocal(id store.ID) bool { return id.N&local != 0 }
 
-// applyMixed is Apply where some tickets are known here only.
+// applyMixed is Apply for batches in which some tickets are known only here.
 func (h *handle) applyMixed(ctx context.Context, ops []store.Op) error {
 	var there []store.Op
 	for i := range ops {
@@ -178,7 +177,7 @@ func (h *handle) applyMixed(ctx context.Context, ops []store.Op) error {
 	return nil
 }
 
-// stillWait answers those who ask what they wait for. It reports false if that is not all that is asked. The handle is locked.
+// stillWait answers polls of waiting tickets. It returns false if ops has anything else. The handle is locked.
 func (h *handle) stillWait(ops []store.Op) bool {
 	for i := range ops {
 		if _, waits := h.waiting[ops[i].ID]; !waits || ops[i].Kind != store.OpPoll {
@@ -212,19 +211,19 @@ func (h *handle) alone(ops []store.Op) error {
 			possible = false
 		}
 	}
-	if lost == nil { // it is back this very moment, and what is said now somebody has to send
+	if lost == nil { // the daemon is just back: send what is said now
 		defer h.start()
 	}
 	if !possible {
-		h.sayLater(ops...) // what is over is over, whatever the caller makes of the error
+		h.sayLater(ops...) // ended tickets have ended, whatever the caller does with the error
 		for i := range ops {
 			if _, waits := h.waiting[ops[i].ID]; waits && ops[i].Kind == store.OpPoll {
-				delete(h.waiting, ops[i].ID) // whoever waited for it is told that it cannot
+				delete(h.waiting, ops[i].ID) // its caller gets the error
 				h.sayLater(store.Op{Kind: store.OpCancel, ID: ops[i].ID})
 			}
 		}
 		if lost == nil {
-			return store.Kept(unavailable(errLost)) // it is back this very moment
+			return store.Kept(unavailable(errLost)) // the daemon is just back
 		}
 		return store.Kept(lost.err)
 	}
@@ -238,7 +237,7 @@ func (h *handle) alone(ops []store.Op) error {
 			h.granted++
 			op.Result.ID = store.ID{Session: h.session, N: local | h.local}
 		case store.OpPoll, store.OpRenew:
-			if _, waits := h.waiting[op.ID]; waits { // it need not wait any longer, nor does its entry
+			if _, waits := h.waiting[op.ID]; waits { // it need not wait any longer, and its entry is cancelled
 				delete(h.waiting, op.ID)
 				h.granted++
 				h.sayLater(store.Op{Kind: store.OpCancel, ID: op.ID})

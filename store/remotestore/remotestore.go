@@ -1,8 +1,8 @@
-// Package remotestore is the store of a daemon, for gates in other processes and on other machines: `sluice serve` lends its
-// own under /v1/store. What the daemon's store is, memory, files or Redis, makes no difference here.
+// Package remotestore uses the store of a daemon, for gates in other processes and on other machines. `sluice serve`
+// offers its own store under /v1/store. It may be memory, files or Redis, which makes no difference here.
 //
-// Importing it registers the schemes "http:", "https:" and "http+unix:". A token is the password of the URL, or
-// in the variable SLUICE_TOKEN.
+// Importing the package registers the schemes "http:", "https:" and "http+unix:". The token is the password of the
+// URL, or the value of SLUICE_TOKEN.
 package remotestore
 
 import (
@@ -29,24 +29,24 @@ func init() {
 	}
 }
 
-// Store is a daemon's, from afar.
+// Store is the store of a daemon.
 type Store struct {
 	link transport
-	now  func() store.Time // for tests; nil: what the daemon's clock showed, and the time since
+	now  func() store.Time // for tests; nil: the daemon's clock, extrapolated
 	life context.Context   // ends with the store
 	end  context.CancelFunc
 
 	mu      sync.Mutex
-	client  string // that the daemon knows this process as
-	booked  bool   // it keeps budgets; set once
+	client  string // the daemon's name for this process
+	booked  bool   // the daemon keeps budgets; set once
 	handles map[*handle]struct{}
-	byName  map[int]*handle // as the daemon names their pools
+	byName  map[int]*handle // by the daemon's number of their pool
 	closed  bool
 	lost    *outage // nil: the daemon can be reached
-	streams bool    // somebody listens to the daemon
-	keeps   bool    // somebody tells it that this process is alive
+	streams bool    // a goroutine listens to the daemon
+	keeps   bool    // a goroutine sends heartbeats to the daemon
 	running sync.WaitGroup
-	renewal sync.Mutex // one at a time
+	renewal sync.Mutex // held while the client is renewed
 }
 
 var (
@@ -58,10 +58,10 @@ var (
 // Option changes how a store works.
 type Option func(*Store)
 
-// WithTransport replaces how requests are sent.
+// WithTransport replaces the HTTP transport.
 func WithTransport(t http.RoundTripper) Option { return func(s *Store) { s.link.http.Transport = t } }
 
-// Open reaches the daemon at an address, such as http://127.0.0.1:7979 or http+unix:/run/sluice.sock.
+// Open connects to the daemon at an address, such as http://127.0.0.1:7979 or http+unix:/run/sluice.sock.
 func Open(ctx context.Context, address string, opts ...Option) (*Store, error) {
 	base, token, socket, err := parse(address)
 	if err != nil {
@@ -81,8 +81,8 @@ func Open(ctx context.Context, address string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// Config asks the daemon at an address for its configuration, as far as that is for others: for those who have none of their own. It
-// is a file for package config.
+// Config asks the daemon at an address for its public configuration, for processes without one of their own. It
+// returns a file for package config.
 func Config(ctx context.Context, address string) ([]byte, error) {
 	base, token, socket, err := parse(address)
 	if err != nil {
@@ -104,7 +104,7 @@ func Config(ctx context.Context, address string) ([]byte, error) {
 	return text, nil
 }
 
-// parse takes an address apart. Errors do not show it: it may hold a token.
+// parse splits an address. Its errors do not show the address, because it may contain a token.
 func parse(address string) (base *url.URL, token, socket string, err error) {
 	token = os.Getenv("SLUICE_TOKEN")
 	if path, ok := strings.CutPrefix(address, "http+unix:"); ok {
@@ -154,7 +154,7 @@ func (s *Store) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 	}
 	sent := time.Now()
 	opened, err := s.open(ctx, client, &spec)
-	if errors.Is(err, errGone) { // the daemon does not know us any more
+	if errors.Is(err, errGone) { // the daemon has forgotten this process
 		if err = s.renew(ctx, client); err != nil {
 			return nil, err
 		}
@@ -169,11 +169,11 @@ func (s *Store) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, store.ErrClosed // the daemon has been told that all is over
+		return nil, store.ErrClosed // the daemon has been told that the client is gone
 	}
 	h.take(client, &opened, sent)
 	s.handles[h] = struct{}{}
-	if s.client == client { // else the next call finds that it was renewed
+	if s.client == client { // otherwise the next call finds that it was renewed
 		s.byName[h.name] = h
 	}
 	if !s.keeps {
@@ -193,7 +193,7 @@ func (s *Store) Pools(ctx context.Context) (list store.Listing, err error) {
 	return list, s.link.within(ctx, lookWithin, http.MethodGet, "/pools", nil, &list)
 }
 
-// Secret implements [store.Secrets]: it is that of the daemon's store.
+// Secret implements [store.Secrets]. The secret is that of the daemon's store.
 func (s *Store) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
 	kept := wire.Secret{Name: name, Secret: fresh}
 	if err := s.link.within(ctx, answerWithin, http.MethodPost, "/secret", &kept, &kept); err != nil {
@@ -205,14 +205,14 @@ func (s *Store) Secret(ctx context.Context, name string, fresh []byte) ([]byte, 
 	return kept.Secret, nil
 }
 
-// all returns the sessions.
+// all returns all sessions.
 func (s *Store) all() []*handle {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.handles))
 }
 
-// keepAlive tells the daemon that this process is there: a stopped one does not.
+// keepAlive sends heartbeats to the daemon. A stopped process sends none.
 func (s *Store) keepAlive() {
 	tick := time.NewTicker(wire.AliveEvery)
 	defer tick.Stop()
@@ -226,14 +226,14 @@ func (s *Store) keepAlive() {
 		client, lost := s.client, s.lost
 		s.mu.Unlock()
 		if lost != nil {
-			continue // somebody else finds out when it is back
+			continue // comeBack finds out when it is back
 		}
 		ctx, cancel := context.WithTimeout(s.life, answerWithin)
 		err := s.link.ask(ctx, http.MethodPost, "/clients/"+client+"/alive", nil, nil)
 		cancel()
 		switch {
 		case errors.Is(err, errGone):
-			_ = s.renew(s.life, client) // if that fails, the next one who asks finds out
+			_ = s.renew(s.life, client) // if this fails, the next request finds out
 		case errors.Is(err, errSilent) && s.life.Err() == nil:
 			s.lose(err)
 		}
@@ -261,7 +261,7 @@ func (s *Store) Close() error {
 		err = s.link.ask(ctx, http.MethodDelete, "/clients/"+client, nil, nil)
 		cancel()
 		if errors.Is(err, errGone) || errors.Is(err, store.ErrUnavailable) {
-			err = nil // it will find out by itself
+			err = nil // the daemon will find out by itself
 		}
 	}
 	s.running.Wait()

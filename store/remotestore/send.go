@@ -13,32 +13,32 @@ import (
 	"github.com/sluicehq/sluice/store/remotestore/wire"
 )
 
-// request is what one caller asks. All but ops is under the handle's lock until done is closed.
+// request is the batch of one caller. All fields but ops are guarded by the handle's lock until done is closed.
 type request struct {
 	ops  []store.Op // copies: the caller may be gone when they are answered
 	err  error
 	done chan struct{}
 	over bool // it was answered
-	gone bool // nobody waits for the answer any more
+	gone bool // the caller no longer waits for the answer
 }
 
-// batch is what goes to the daemon at once.
+// batch is what is sent to the daemon in one request.
 type batch struct {
 	seq     uint64
 	session uint64
 	ops     []store.Op
 	reqs    []*request
 
-	doubtful bool // it was sent and not answered
+	doubtful bool // it was sent without an answer
 }
 
 // maxTogether bounds a batch of several requests.
 const maxTogether = 1024
 
-// maxLater bounds what the daemon is told when it is back; else tickets end with their time to live.
+// maxLater bounds the operations kept for a lost daemon. Tickets beyond it expire with their TTL.
 const maxLater = 4096
 
-// enqueue has a request sent, together with what others ask meanwhile.
+// enqueue queues a request, which is sent together with concurrent ones.
 func (h *handle) enqueue(r *request) error {
 	if h.store.isLost() {
 		return errLost
@@ -53,7 +53,7 @@ func (h *handle) enqueue(r *request) error {
 	return nil
 }
 
-// start has what there is sent. The handle is locked.
+// start starts sending if necessary. The handle is locked.
 func (h *handle) start() {
 	if !h.busy {
 		h.busy = true
@@ -61,7 +61,7 @@ func (h *handle) start() {
 	}
 }
 
-// abandon tells that a caller is gone. It reports false if its request was answered before.
+// abandon records that a caller has given up. It returns false if its request was answered before.
 func (h *handle) abandon(r *request) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +84,7 @@ func (h *handle) send() {
 	}
 }
 
-// next makes the next batch: first what was left in doubt, then what has to be said, then what is asked.
+// next returns the next batch: first the one in doubt, then postponed operations, then requests.
 func (h *handle) next() *batch {
 	lost := h.store.isLost()
 	h.mu.Lock()
@@ -114,7 +114,7 @@ func (h *handle) next() *batch {
 	return nil
 }
 
-// together takes as many requests as go well in a batch. The handle is locked.
+// together combines as many requests as fit one batch. The handle is locked.
 func (h *handle) together() *batch {
 	b := &batch{}
 	for _, r := range h.pending {
@@ -131,7 +131,7 @@ func (h *handle) together() *batch {
 	return b
 }
 
-// number gives a batch its place. The handle is locked.
+// number gives a batch its sequence number. The handle is locked.
 func (h *handle) number(b *batch) {
 	h.seq++
 	b.seq, b.session = h.seq, h.session
@@ -142,7 +142,7 @@ func (h *handle) number(b *batch) {
 	}
 }
 
-// carryOut sends a batch, and again if the daemon has forgotten this process, and hands out the results.
+// carryOut sends a batch, and again if the daemon has forgotten this process, and distributes the results.
 func (h *handle) carryOut(b *batch) {
 	err := h.reach(func(ctx context.Context, path string) error {
 		h.mu.Lock()
@@ -158,7 +158,7 @@ func (h *handle) carryOut(b *batch) {
 	h.done(b, err)
 }
 
-// reach does something with the pool, and once more if the daemon has forgotten this process.
+// reach calls f with the pool's path, and once more if the daemon has forgotten this process.
 func (h *handle) reach(f func(ctx context.Context, path string) error) error {
 	var err error
 	for again := false; ; again = true {
@@ -186,7 +186,7 @@ func (h *handle) reach(f func(ctx context.Context, path string) error) error {
 	}
 }
 
-// again readies a batch for another session. The handle is locked.
+// again prepares a batch for another session. The handle is locked.
 func (h *handle) again(b *batch) {
 	for i := range b.ops {
 		if op := &b.ops[i]; op.Kind == store.OpAcquire && op.ID.Session == b.session {
@@ -195,8 +195,9 @@ func (h *handle) again(b *batch) {
 	}
 }
 
-// resolve finds out what became of a batch whose answer was lost: an empty one takes its place, if that is free. What the
-// batch has got is given back, because its callers were told that they have nothing.
+// resolve finds out what happened to a batch whose answer was lost. It sends an empty batch with the same number,
+// which takes its place if the daemon never got it. Otherwise it gives back what the batch was granted, because its
+// callers were told that they got nothing.
 func (h *handle) resolve(b *batch) {
 	applied := false
 	err := h.reach(func(ctx context.Context, path string) error {
@@ -204,7 +205,7 @@ func (h *handle) resolve(b *batch) {
 		same := h.session == b.session
 		h.mu.Unlock()
 		if !same {
-			return nil // what it has got there ends with its time to live
+			return nil // what it was granted there expires with its TTL
 		}
 		text, err := h.store.link.apply(ctx, path+"/apply?seq="+strconv.FormatUint(b.seq, 10), oplog.AppendApply(nil, 1, nil))
 		if err != nil {
@@ -219,11 +220,11 @@ func (h *handle) resolve(b *batch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if errors.Is(err, errSilent) {
-		return // it is lost again
+		return // the daemon is lost again
 	}
 	h.doubt = nil
 	if err != nil && h.session == b.session {
-		h.seq = b.seq - 1 // nothing took its place
+		h.seq = b.seq - 1 // the number is still free
 	}
 	for i := range b.ops {
 		switch op := &b.ops[i]; {
@@ -235,7 +236,7 @@ func (h *handle) resolve(b *batch) {
 	}
 }
 
-// post sends a batch, and once more if it is not known whether it has arrived.
+// post sends a batch, and once more if it is not known whether it arrived.
 func (h *handle) post(ctx context.Context, path string, b *batch) error {
 	body := oplog.AppendApply(nil, 1, b.ops)
 	if len(body) == 0 || len(body) > wire.MaxBody {
@@ -246,10 +247,10 @@ func (h *handle) post(ctx context.Context, path string, b *batch) error {
 		sent := time.Now()
 		text, err := h.store.link.apply(ctx, path, body)
 		if errors.Is(err, errSilent) && first && ctx.Err() == nil {
-			continue // a connection that the daemon has closed meanwhile, most likely
+			continue // most likely the daemon has closed the connection
 		}
 		if err != nil && !first && !errors.Is(err, errGone) {
-			return silent(err) // what became of it the first time is not known
+			return silent(err) // it is unknown what happened the first time
 		}
 		if err != nil {
 			return err
@@ -264,14 +265,14 @@ func (h *handle) post(ctx context.Context, path string, b *batch) error {
 	}
 }
 
-// done hands out what became of a batch. The handle is locked.
+// done distributes the results of a batch. The handle is locked.
 func (h *handle) done(b *batch, err error) {
 	if errors.Is(err, errSilent) {
 		h.leave(b)
 		return
 	}
 	if err != nil && b.seq == h.seq && b.session == h.session && b.seq > 0 {
-		h.seq-- // it was not carried out
+		h.seq-- // it was not applied
 	}
 	if errors.Is(err, store.ErrUnavailable) {
 		h.keep(b)
@@ -288,7 +289,7 @@ func (h *handle) done(b *batch, err error) {
 	}
 }
 
-// keep says later what the daemon did not want to hear, because its store is away. The handle is locked.
+// keep postpones operations that the daemon refused because its store is unavailable. The handle is locked.
 func (h *handle) keep(b *batch) {
 	h.sayLater(b.ops...)
 	if len(h.later) == 0 || h.resting {
@@ -305,17 +306,17 @@ func (h *handle) keep(b *batch) {
 	})
 }
 
-// restFor is how long a daemon whose store is away is not told anything that nobody waits for.
+// restFor is how long a daemon with an unavailable store gets no postponed operations.
 const restFor = time.Second
 
-// leave gives up a batch that was not answered, but may have been carried out. That is found out when the daemon
-// is back. The handle is locked.
+// leave gives up a batch that was not answered but may have been applied. resolve finds out when the daemon is back.
+// The handle is locked.
 func (h *handle) leave(b *batch) {
 	for _, r := range b.reqs {
 		h.finish(r, errLost)
 	}
 	b.reqs = nil
-	if b.seq == 0 { // it has not been sent
+	if b.seq == 0 { // it was not sent
 		h.sayLater(b.ops...)
 		return
 	}
@@ -323,12 +324,12 @@ func (h *handle) leave(b *batch) {
 	h.doubt = b
 }
 
-// gives reports that an operation has got a ticket, or a place in the queue.
+// gives reports whether an operation got a ticket, or a position in the queue.
 func gives(op *store.Op) bool {
 	return op.Result.State == store.Waiting || op.Result.State == store.Granted && !op.Spent
 }
 
-// note takes in what became of a request. The handle is locked.
+// note records the results of a request. The handle is locked.
 func (h *handle) note(r *request) {
 	for i := range r.ops {
 		op := &r.ops[i]
@@ -355,7 +356,7 @@ func (h *handle) note(r *request) {
 	}
 }
 
-// finish answers a request. The handle is locked.
+// finish completes a request. The handle is locked.
 func (h *handle) finish(r *request, err error) {
 	if r.over {
 		return
@@ -364,7 +365,7 @@ func (h *handle) finish(r *request, err error) {
 	close(r.done)
 }
 
-// sayLater has the daemon told something that nobody waits for. The handle is locked.
+// sayLater postpones operations that no caller waits for. The handle is locked.
 func (h *handle) sayLater(ops ...store.Op) {
 	for _, op := range ops {
 		switch op.Kind {
@@ -380,7 +381,7 @@ func (h *handle) sayLater(ops ...store.Op) {
 	}
 }
 
-// reopen opens the pool again, for a client that the daemon knows. Those who wait did so in another session: they
+// reopen opens the pool again, for a client that the daemon knows. Waiting requests were in another session, so they
 // are told to ask again.
 func (h *handle) reopen(ctx context.Context, client string) error {
 	sent := time.Now()
@@ -389,7 +390,7 @@ func (h *handle) reopen(ctx context.Context, client string) error {
 		return err
 	}
 	h.mu.Lock()
-	if h.client == client { // somebody else did it meanwhile
+	if h.client == client { // another goroutine has reopened it
 		h.mu.Unlock()
 		return h.store.link.ask(ctx, http.MethodDelete, "/clients/"+client+"/pools/"+strconv.Itoa(opened.Pool), nil, nil)
 	}

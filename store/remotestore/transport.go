@@ -17,23 +17,23 @@ import (
 	"github.com/sluicehq/sluice/store/remotestore/wire"
 )
 
-// How long is waited for a daemon that says nothing.
+// Timeouts for a daemon that does not answer.
 const (
 	dialWithin   = 2 * time.Second
 	answerWithin = 3 * time.Second
-	lookWithin   = 5 * time.Second // for what may be large, or has to be made
+	lookWithin   = 5 * time.Second // for large or expensive answers
 )
 
-// maxAnswer bounds an answer: a snapshot with every list full has some megabytes.
+// maxAnswer bounds an answer. A snapshot with every list full has some megabytes.
 const maxAnswer = 64 << 20
 
-// errGone: the daemon does not know the client, or its pool, any more.
+// errGone means that the daemon no longer knows the client or its pool.
 var errGone = errors.New("the daemon does not know this process any more")
 
-// errSilent: no answer came. What was asked may have been done.
+// errSilent means that no answer came. The request may have been carried out.
 var errSilent = errors.New("no answer")
 
-// errTooLarge: nothing can carry this.
+// errTooLarge means that the operations do not fit one request.
 var errTooLarge = errors.New("the operations are too large to be sent")
 
 // transport sends requests to the daemon.
@@ -58,22 +58,22 @@ func newLink(base *url.URL, token, socket string) transport {
 	return transport{base: base, token: token, name: "the daemon at " + name, http: &http.Client{Transport: t, CheckRedirect: stay}}
 }
 
-// stay follows nobody anywhere: a daemon sends no one elsewhere.
+// stay follows no redirects: a daemon sends none.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// silence is the error of a daemon that was not heard.
+// silence is the error for a daemon that did not answer.
 type silence struct{ err error }
 
 func (e *silence) Error() string        { return store.ErrUnavailable.Error() + ": " + e.err.Error() }
 func (e *silence) Unwrap() error        { return e.err }
 func (e *silence) Is(target error) bool { return target == errSilent || target == store.ErrUnavailable }
 
-// Hint says what to do.
+// Hint says what to do about it.
 func (e *silence) Hint() string {
 	return "is a daemon running there? `sluice serve` starts one"
 }
 
-// silent marks an error as that of a daemon that was not heard.
+// silent marks an error as that of a daemon that did not answer.
 func silent(err error) error { return &silence{err} }
 
 // advice is an error with a hint.
@@ -85,7 +85,7 @@ type advice struct {
 func (e *advice) Error() string { return e.err.Error() }
 func (e *advice) Unwrap() error { return e.err }
 
-// Hint says what to do.
+// Hint says what to do about it.
 func (e *advice) Hint() string { return e.hint }
 
 func hinted(err error, hint string) error { return &advice{unavailable(err), hint} }
@@ -93,7 +93,7 @@ func hinted(err error, hint string) error { return &advice{unavailable(err), hin
 // unavailable marks an error of the daemon as one of the store.
 func unavailable(err error) error { return fmt.Errorf("%w: %w", store.ErrUnavailable, err) }
 
-// send makes a request. What comes back has a status of 200 or 204; everything else is an error.
+// send makes a request. A returned response has status 200 or 204; other statuses are errors.
 func (l *transport) send(ctx context.Context, method, path string, body []byte, kind string) (*http.Response, error) {
 	var r io.Reader
 	if body != nil {
@@ -114,7 +114,7 @@ func (l *transport) send(ctx context.Context, method, path string, body []byte, 
 	if err != nil {
 		var u *url.Error
 		if errors.As(err, &u) {
-			err = u.Err // the rest is the address, which is known
+			err = u.Err // the rest is the known address
 		}
 		var unproved *tls.CertificateVerificationError
 		if errors.As(err, &unproved) {
@@ -129,12 +129,12 @@ func (l *transport) send(ctx context.Context, method, path string, body []byte, 
 	return nil, l.refused(resp)
 }
 
-// refused says what an answer means that is none.
+// refused converts an error response into an error.
 func (l *transport) refused(resp *http.Response) error {
 	var p struct{ Detail, Hint string }
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err != nil || json.Unmarshal(text, &p) != nil || p.Detail == "" {
-		if resp.StatusCode >= http.StatusInternalServerError { // of somebody in between: what was asked may have been done
+		if resp.StatusCode >= http.StatusInternalServerError { // from a proxy in between: the request may have been carried out
 			return silent(fmt.Errorf("%s answers %s", l.name, resp.Status))
 		}
 		return hinted(fmt.Errorf("%s answers %s: is it one?", l.name, resp.Status), "one that speaks TLS is at https://; what listens elsewhere, `sluice serve` says when it starts")
@@ -147,10 +147,10 @@ func (l *transport) refused(resp *http.Response) error {
 	}
 	err = fmt.Errorf("%s: %s", l.name, p.Detail)
 	switch resp.StatusCode {
-	case http.StatusGone, http.StatusConflict: // or it remembers another state of it
+	case http.StatusGone, http.StatusConflict: // or it remembers another state of the client
 		return errGone
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
-		return err // the store is there, and does not want this
+		return err // the store is available and rejects the request
 	}
 	return unavailable(err)
 }
@@ -172,7 +172,7 @@ func (l *transport) ask(ctx context.Context, method, path string, body, answer a
 	}
 	defer func() { _ = resp.Body.Close() }() // it was only read
 	if answer == nil {
-		_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // so that the connection can be used again
+		_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // so that the connection can be reused
 	} else {
 		err = json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(answer)
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<10))
@@ -183,14 +183,14 @@ func (l *transport) ask(ctx context.Context, method, path string, body, answer a
 	return nil
 }
 
-// within is ask with a bound of its own.
+// within is ask with its own timeout.
 func (l *transport) within(ctx context.Context, d time.Duration, method, path string, body, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	return l.ask(ctx, method, path, body, answer)
 }
 
-// apply sends a batch and returns the answer to it.
+// apply sends a batch and returns the answer.
 func (l *transport) apply(ctx context.Context, path string, body []byte) ([]byte, error) {
 	resp, err := l.send(ctx, http.MethodPost, path, body, wire.ContentType)
 	if err != nil {

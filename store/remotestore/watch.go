@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/store/remotestore/wire"
 )
 
-// listen has somebody listen to what the daemon says of those who wait.
+// listen starts listening for the daemon's notices about waiting requests.
 func (s *Store) listen() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -22,7 +22,7 @@ func (s *Store) listen() {
 	}
 }
 
-// listening keeps a stream open. Whenever it was broken, all who wait look for themselves: something may have been
+// listening keeps a stream open. Whenever it breaks, all waiting requests ask again, because notices may have been
 // lost.
 func (s *Store) listening() {
 	pause, again := firstTry, false
@@ -33,7 +33,7 @@ func (s *Store) listening() {
 		}
 		switch {
 		case errors.Is(err, errGone):
-			// Whoever asks next renews it.
+			// The next request renews it.
 		case errors.Is(err, errSilent) && s.life.Err() == nil:
 			s.lose(err)
 		}
@@ -45,7 +45,8 @@ func (s *Store) listening() {
 	}
 }
 
-// stream listens until something is wrong. It reports whether anything was heard. Again tells that there was one before it.
+// stream listens until an error occurs. It reports whether anything was received. again says that there was a stream
+// before.
 func (s *Store) stream(again bool) (heard bool, err error) {
 	s.mu.Lock()
 	client, lost := s.client, s.lost
@@ -66,9 +67,9 @@ func (s *Store) stream(again bool) (heard bool, err error) {
 	for {
 		n, err := wire.ReadNotice(r)
 		if err != nil {
-			return heard, nil // whether the daemon is gone, the next call finds out
+			return heard, nil // the next call finds out whether the daemon is gone
 		}
-		if !heard && again { // what the stream before it has taken along is lost
+		if !heard && again { // notices of the previous stream may be lost
 			s.tellAll()
 		}
 		heard = true
@@ -79,7 +80,7 @@ func (s *Store) stream(again bool) (heard bool, err error) {
 	}
 }
 
-// notice tells a session what the daemon has told.
+// notice passes a notice of the daemon to its session.
 func (s *Store) notice(client string, n *wire.Notice) {
 	s.mu.Lock()
 	h := s.byName[n.Pool]
@@ -93,7 +94,7 @@ func (s *Store) notice(client string, n *wire.Notice) {
 	} else {
 		h.mu.Lock()
 		for _, id := range n.IDs {
-			if _, waits := h.waiting[id]; !waits && h.busy { // the answer that says it waits is still on its way
+			if _, waits := h.waiting[id]; !waits && h.busy { // the answer that says it waits is still in flight
 				h.early[id] = struct{}{}
 			}
 			delete(h.waiting, id)
@@ -106,7 +107,7 @@ func (s *Store) notice(client string, n *wire.Notice) {
 	h.mu.Unlock()
 }
 
-// tellAll has everyone who waits look.
+// tellAll makes all waiting requests ask again.
 func (s *Store) tellAll() {
 	for _, h := range s.all() {
 		h.tellAll()

@@ -20,8 +20,7 @@ func claims(s *suite) {
 		start := m.elapsed()
 		big := m.queue(want("big", 18, 18))
 		m.pass(30 * time.Second)
-		// Its cost is 1.8 s of each limit, and its place in a round among seven agents
-		// comes before that.
+		// Its cost is 1.8 s of each limit. Its turn in a round among seven agents comes before that.
 		if at := m.grantedAt(big).Sub(m.began) - start; at > 3*time.Second {
 			m.Errorf("the big one waited %v, want about 1.8s", at)
 		}
@@ -92,7 +91,7 @@ func claims(s *suite) {
 		m.take(want("a", 10, 0))
 		big := m.queue(want("b", 10, 3))
 		m.take(want("c", 0, 1))
-		m.refused(want("d", 0, 1).try(), store.CodeOrder) // three of four places are claimed
+		m.refused(want("d", 0, 1).try(), store.CodeOrder) // three of four slots are claimed
 		m.pass(time.Second)
 		m.exactly(big, time.Second)
 	})

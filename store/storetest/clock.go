@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Clock is a clock that stands still until Advance moves it. It has the methods that
-// memstore asks of a clock. All methods are safe for concurrent use.
+// Clock is a clock that stands still until Advance moves it. It has the methods that memstore requires of a clock.
+// It is safe for concurrent use.
 type Clock struct {
 	mu     sync.Mutex
 	now    store.Time
@@ -21,15 +21,15 @@ func NewClock(start store.Time) *Clock {
 	return &Clock{now: start, timers: map[*timer]struct{}{}}
 }
 
-// Now returns what the clock shows.
+// Now returns the time of the clock.
 func (c *Clock) Now() store.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// AfterFunc calls f, from within Advance, when the clock has been moved by d. Part of a
-// microsecond counts as a whole one: a timer never fires early.
+// AfterFunc calls f, from within Advance, when the clock has been moved by d. A fraction of a microsecond is rounded
+// up, so a timer never fires early.
 func (c *Clock) AfterFunc(d time.Duration, f func()) interface {
 	Reset(d time.Duration)
 	Stop()
@@ -39,8 +39,8 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) interface {
 	return t
 }
 
-// Advance moves the clock by d. On the way it stops at the time of each timer that falls
-// due, in order, and calls its function at that time.
+// Advance moves the clock by d. On the way it stops at the time of each due timer, in order, and calls its function
+// at that time.
 func (c *Clock) Advance(d time.Duration) {
 	end := c.Now().Add(d)
 	for {
@@ -52,8 +52,8 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-// next moves the clock to the first timer due by end and returns its function; if there
-// is none it moves the clock to end.
+// next moves the clock to the first timer due by end and returns its function. If there is none, it moves the clock
+// to end and returns nil.
 func (c *Clock) next(end store.Time) func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +76,7 @@ type timer struct {
 	clock *Clock
 	f     func()
 	at    store.Time
-	seq   int // timers due at the same moment fire in the order they were set
+	seq   int // timers due at the same time fire in the order they were set
 }
 
 func (t *timer) Reset(d time.Duration) {

@@ -41,7 +41,7 @@ type twin struct {
 	t        *testing.T
 	harness  Harness
 	sessions []*member
-	known    map[[2]uint64]bool // session and ticket that it was told of
+	known    map[[2]uint64]bool // session and ticket pairs it was told of
 }
 
 func newTwin(t *testing.T, h Harness) *twin {
@@ -50,18 +50,18 @@ func newTwin(t *testing.T, h Harness) *twin {
 
 func (w *twin) close() { _ = w.harness.Store.Close() }
 
-// trace drives both.
+// trace drives both stores.
 type trace struct {
 	*rapid.T
 	a, b *twin
 	ids  []issued
-	last uint64 // number given to a ticket: stores may choose different ones
+	last uint64 // number of the last ticket: stores may choose different ones
 	spec store.Spec
 
-	plain bool // most operations say as little as they can
+	plain bool // most operations are minimal
 }
 
-// issued is a ticket as each store names it.
+// issued is a ticket by session and number, which are the same for both stores.
 type issued struct {
 	session int
 	n       uint64
@@ -97,12 +97,11 @@ func (tr *trace) step() {
 	tr.compare()
 }
 
-// apply gives the same ops to both stores. Sessions have names of the store's own, so
-// ids are translated.
+// apply gives the same ops to both stores. Each store names its sessions differently, so ids are translated.
 func (tr *trace) apply(session int, ops []store.Op) {
 	for i := range ops {
 		if op := &ops[i]; op.Kind == store.OpAcquire && op.ID.N == 0 {
-			tr.last += 1000 // far above what a store gives out by itself
+			tr.last += 1000 // far above the numbers that a store assigns
 			op.ID.N = tr.last
 		}
 	}
@@ -151,7 +150,7 @@ func (tr *trace) compare() {
 	tr.compareHistory()
 }
 
-// compareHistory compares what the two remember, if they do.
+// compareHistory compares the histories of the two stores, if they have any.
 func (tr *trace) compareHistory() {
 	var all [2]store.History
 	for i, w := range []*twin{tr.a, tr.b} {
@@ -177,7 +176,7 @@ func (tr *trace) compareHistory() {
 	}
 }
 
-// told are the tickets that a session was told of; with first, those of which it was not told before.
+// told returns the tickets that a session was told of. With first, it returns only those it was not told of before.
 func (w *twin) told(session int, first bool) []uint64 {
 	w.harness.Advance(0)
 	var list []uint64
@@ -203,17 +202,17 @@ func (w *twin) snapshot(t *rapid.T) store.Snapshot {
 	for i := range snap.Members {
 		snap.Members[i].Session = 0
 	}
-	slices.SortFunc(snap.Members, func(a, b store.Member) int { // without names those of one moment are in no order
+	slices.SortFunc(snap.Members, func(a, b store.Member) int { // without names, members of the same time have no order
 		return cmp.Or(cmp.Compare(a.Touched, b.Touched), cmp.Compare(a.Expires, b.Expires), cmp.Compare(a.Share, b.Share))
 	})
 	return snap
 }
 
-// settle lets all tickets run out: nothing may be left.
+// settle lets all tickets expire. Nothing may be left.
 func (tr *trace) settle() {
 	for _, w := range []*twin{tr.a, tr.b} {
 		for _, s := range w.sessions[1:] {
-			_ = s.pool.Close() // what waits for ever would stay
+			_ = s.pool.Close() // otherwise unbounded waits would stay
 		}
 		var ops []store.Op
 		for _, id := range tr.ids {
@@ -230,7 +229,7 @@ func (tr *trace) settle() {
 			tr.Fatalf("%d in flight and %d waiting when all is over", snap.InFlight, len(snap.Queue))
 		}
 		for _, l := range snap.Limits {
-			drains := l.Size > 0 || tr.spec.Limits[l.Limit].Kind != store.Bucket // at no known rate it does not
+			drains := l.Size > 0 || tr.spec.Limits[l.Limit].Kind != store.Bucket // without a known rate it does not drain
 			if l.Used != 0 && drains || l.Outstanding != 0 {
 				tr.Fatalf("limit %d of %q: used %d, outstanding %d when all is over", l.Limit, l.Scope, l.Used, l.Outstanding)
 			}
@@ -238,7 +237,7 @@ func (tr *trace) settle() {
 	}
 }
 
-// drawSpec draws a pool. A plain one has limits that all share, and is seldom full.
+// drawSpec draws a pool. A plain one has only shared limits, and is seldom full.
 func drawSpec(t *rapid.T, plain bool) store.Spec {
 	limits := make([]store.Limit, rapid.IntRange(0, 4).Draw(t, "limits"))
 	for i := range limits {
@@ -272,7 +271,7 @@ func drawSpec(t *rapid.T, plain bool) store.Spec {
 	return sp
 }
 
-// drawPolicy draws what is left to others. Half of the specs have nothing of it.
+// drawPolicy draws policies. Half of the specs have none.
 func drawPolicy(t *rapid.T, sp *store.Spec) {
 	sp.Classes = sp.Classes[:rapid.SampledFrom([]int{3, 3, 3, 2, 1}).Draw(t, "classes")]
 	sp.Light, sp.Breaker, sp.Reserve = store.Light{}, store.Breaker{}, 0
@@ -305,7 +304,7 @@ func (tr *trace) own(session int) (own []issued) {
 	return own
 }
 
-// drawPlain draws what most requests are: an acquire that says little, its answer, its close.
+// drawPlain draws a typical operation: a minimal acquire, an answer, or a close.
 func (tr *trace) drawPlain(own []issued) (op store.Op) {
 	op.Kind = rapid.SampledFrom([]store.OpKind{
 		store.OpAcquire, store.OpAcquire, store.OpAcquire, store.OpClose, store.OpClose, store.OpClose, store.OpAnswer, store.OpPoll, store.OpCancel,
@@ -348,7 +347,7 @@ func (tr *trace) drawOp(session int) store.Op {
 	}
 	switch kind {
 	case store.OpGone:
-		op.ID.N = rapid.Uint64Range(0, 1).Draw(tr.T, "sessions") // those of others have other numbers on each store
+		op.ID.N = rapid.Uint64Range(0, 1).Draw(tr.T, "sessions") // sessions have different numbers on each store
 	case store.OpPoll:
 		if tr.chance(30, "keep") {
 			op.ID.N, op.Alive = 0, rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Second, store.MaxTTL + 1}).Draw(tr.T, "keeps")

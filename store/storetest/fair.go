@@ -13,7 +13,7 @@ func ordered(o store.Order, s store.Spec) store.Spec {
 	return s
 }
 
-// agents returns who was granted, in order, of tickets named in by.
+// agents returns the names of granted tickets, in order. by maps tickets to names.
 func (m *member) agents(by map[store.ID]string) []string {
 	var list []string
 	for _, g := range m.grants {
@@ -24,7 +24,7 @@ func (m *member) agents(by map[store.ID]string) []string {
 	return list
 }
 
-// line queues requests, one for each letter of names, and returns who is who.
+// line queues requests, one for each letter of names, and returns the name of each ticket.
 func (m *member) line(names string, req func(name string) request) map[store.ID]string {
 	m.Helper()
 	by := map[store.ID]string{}
@@ -47,7 +47,7 @@ func (m *member) inOrder(by map[store.ID]string, want string) {
 
 func one(name string) request { return want(name, 1) }
 
-// classed reads the class of a request off its name: x is p0, y is p1, z is p2.
+// classed derives the class of a request from its name: x is p0, y is p1, z is p2.
 func classed(name string) request { return want(name, 1).class(name[0] - 'x') }
 
 func turns(s *suite) {
@@ -169,7 +169,7 @@ func shares(s *suite) {
 				by[c] = m.stream(want(fmt.Sprint("agent", c), 1).class(uint8(c)), 40)
 			}
 			for _, b := range by {
-				b.granted = 0 // what went before all were there is not contended
+				b.granted = 0 // grants before all were waiting do not count
 			}
 			m.pass(10 * time.Second)
 			for c, weight := range []float64{40, 35, 25} {

@@ -10,7 +10,7 @@ import (
 func (r request) forced() request   { r.op.Force = true; return r }
 func (r request) spentNow() request { r.op.Spent = true; return r }
 
-// forcing is about those who are counted and not held.
+// forcing tests requests that are counted but not held.
 func forcing(s *suite) {
 	s.test("a refusal that only counts pauses nobody", spec(guarded(rolling(1000, time.Hour), store.GuardAuto)), func(m *member) {
 		slack := m.limit(0).Slack
@@ -59,7 +59,7 @@ func forcing(s *suite) {
 	})
 }
 
-// spending is about tickets that end with their grant.
+// spending tests tickets that end with their grant.
 func spending(s *suite) {
 	s.test("one of which nothing will be heard holds no place", spec(slots(1), plenty()), func(m *member) {
 		id := m.take(want("a", 1, 1).spentNow())
@@ -90,7 +90,7 @@ func spending(s *suite) {
 	})
 }
 
-// keeping is about tickets that live longer than was thought.
+// keeping tests tickets that live longer than expected.
 func keeping(s *suite) {
 	s.test("a poll lets a held ticket live on", spec(slots(1)), func(m *member) {
 		id := m.take(want("a", 1).ttl(time.Minute))
@@ -107,7 +107,7 @@ func keeping(s *suite) {
 	})
 }
 
-// looking is about those who change nothing.
+// looking tests read-only members.
 func looking(s *suite) {
 	s.test("who only looks leaves limits as they are", spec(rolling(100, time.Minute)), func(m *member) {
 		m.take(want("a", 40))

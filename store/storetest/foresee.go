@@ -11,14 +11,13 @@ func breaking(open bool, s store.Spec) store.Spec {
 	return s
 }
 
-// sees tells what the provider says is left of a stock of 1000 that is reset an hour after the
-// start.
+// sees states what is left of a stock of 1000 that is reset an hour after the start.
 func (m *member) sees(left int64) {
 	m.Helper()
 	m.ends(store.Op{Kind: store.OpObserve, Observed: states(0, 1000, left, time.Hour-m.elapsed())})
 }
 
-// falls tells every second, from now on, that so much is left.
+// falls states every second, from now on, that so much is left.
 func (m *member) falls(lefts ...int64) {
 	m.Helper()
 	for _, left := range lefts {
@@ -85,7 +84,7 @@ func breakers(s *suite) {
 		for range 7 {
 			ids = append(ids, m.queue(want("b", 1)))
 		}
-		shut := after(121*second + time.Microsecond) // the first of three samples is too old then
+		shut := after(121*second + time.Microsecond) // the first of three samples is too old by then
 		m.keptUntil(ids[0], store.CodeBreaker, 0, shut)
 		m.tripped(false, 2, 0)
 		m.pass(2 * second)

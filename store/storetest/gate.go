@@ -18,7 +18,7 @@ func (m *member) onlyGate() store.PauseState {
 	return gates[0]
 }
 
-// throttle has a request granted and refused by the provider.
+// throttle sends a request that the provider refuses.
 func (m *member) throttle(op store.Op) {
 	m.Helper()
 	id := m.take(want("victim", 1).model(op.Model))
@@ -126,7 +126,7 @@ func pauses(s *suite) {
 		m.throttle(store.Op{RetryAfter: 7 * time.Second})
 		m.pausedFor(7 * time.Second)
 		for _, c := range []struct{ hint, want time.Duration }{
-			{time.Millisecond, 2 * time.Second}, // the second in a row counts for two seconds at least
+			{time.Millisecond, 2 * time.Second}, // the second in a row counts for at least two seconds
 			{time.Second, 4 * time.Second},
 			{9 * time.Second, 9 * time.Second},
 			{48 * time.Hour, 24 * time.Hour},
@@ -190,7 +190,7 @@ func pauses(s *suite) {
 		}
 		m.pausedFor(time.Minute)
 		m.sleep(time.Minute)
-		m.ends(refusal) // nobody has been let through since: but this one comes after the pause
+		m.ends(refusal) // no request was granted since, but this refusal comes after the pause
 		m.pausedFor(2 * time.Minute)
 	})
 	s.test("an answer that no ticket belongs to pauses too", sp, func(m *member) {

@@ -8,13 +8,13 @@ import (
 
 func (r request) tied(t store.Tie) request { r.op.Tie = t; return r }
 
-// keepUp says that the session is alive.
+// keepUp sends a heartbeat of the session.
 func (m *member) keepUp() store.State {
 	m.Helper()
 	return m.do(store.Op{Kind: store.OpPoll, Alive: store.SessionLife}).State
 }
 
-// goneSessions are the tickets of processes that have died.
+// goneSessions tests the tickets of processes that have died.
 func goneSessions(s *suite) {
 	s.test("a tied ticket lives while its session does, and not past its time to live", spec(slots(1)), func(m *member) {
 		id := m.take(want("a", 1).tied(store.TieBeat).ttl(time.Minute))
@@ -44,7 +44,7 @@ func goneSessions(s *suite) {
 		}
 		m.between(next, store.SessionLife, 15*time.Second)
 		for _, id := range ids {
-			m.close(id) // it comes back to life, too late and no harm
+			m.close(id) // it comes back to life too late, which does no harm
 		}
 		m.used(0, 8)
 		m.close(next)
@@ -63,7 +63,7 @@ func goneSessions(s *suite) {
 	})
 	s.test("nobody is gone because the store could not be reached", spec(slots(1)), func(m *member) {
 		id := m.take(want("a", 1).tied(store.TieBeat))
-		m.sleep(2 * store.SessionLife) // nobody says anything
+		m.sleep(2 * store.SessionLife) // no heartbeat
 		m.refused(want("b", 1).try(), store.CodeLimit)
 		m.sleep(store.BeatEvery)
 		if state := m.keepUp(); state != store.Granted {
@@ -89,7 +89,7 @@ func goneSessions(s *suite) {
 			ids = append(ids, m.take(want("a", 1, 1, 1).tied(tie)))
 		}
 		m.do(store.Op{Kind: store.OpGone})
-		m.do(store.Op{Kind: store.OpGone}) // again, and no harm
+		m.do(store.Op{Kind: store.OpGone}) // again: it does no harm
 		m.used(0, 2)
 		m.sleep(time.Second + tick)
 		m.used(0, 0)
@@ -212,7 +212,7 @@ func strictly(size int64) store.Limit {
 	return store.Limit{Kind: store.Rolling, Unit: "requests", Size: size, Window: time.Minute, Guard: store.GuardStrict, Slack: time.Second}
 }
 
-// inFlight checks how many requests count as under way.
+// inFlight checks how many requests count as in flight.
 func (m *member) inFlight(want int64) {
 	m.Helper()
 	if n := m.snapshot().InFlight; int64(n) != want {

@@ -6,14 +6,13 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// After a ticket of an "each guard" test was granted at the start, what is done with it
-// and when its charge must have come back.
+// What an "each guard" test does with a ticket granted at the start, and when its charge must have come back.
 const (
 	answeredAfter = 700 * time.Millisecond
 	closedAfter   = 900 * time.Millisecond
 	ttl           = 20 * time.Second
-	slackOfMinute = time.Second            // 1.5% would be less than the least
-	briefOfSecond = 300 * time.Millisecond // what a request without an answer has to arrive, on 1/s with a burst of 1
+	slackOfMinute = time.Second            // 1.5% would be less than the minimum
+	briefOfSecond = 300 * time.Millisecond // time to arrive for a request without a response, on 1/s with a burst of 1
 )
 
 func guards(s *suite) {
@@ -72,9 +71,9 @@ func guards(s *suite) {
 		m.sleep(reset.Sub(m.now()) - 10*time.Second)
 		id := m.take(want("a", 1))
 		m.pass(time.Minute)
-		m.refused(want("b", 1).try(), store.CodeLimit) // it may yet arrive in the new window
+		m.refused(want("b", 1).try(), store.CodeLimit) // it may still arrive in the new window
 		m.answer(id, store.VerdictOK)
-		m.refused(want("b", 1).try(), store.CodeLimit) // and by now it may have
+		m.refused(want("b", 1).try(), store.CodeLimit) // and by now it may have arrived
 		m.close(id)
 		m.pass(time.Hour)
 		m.take(want("b", 1))
@@ -91,8 +90,8 @@ func guards(s *suite) {
 	slowAndQuick(s)
 }
 
-// smallLimits: a refusal shows that a request without an answer needs more time to arrive
-// than three tenths of its limit.
+// smallLimits tests that a refusal shows that a request without a response needs more time to arrive than 30% of its
+// limit.
 func smallLimits(s *suite) {
 	limits := spec(guarded(bucket(1, 1), store.GuardAuto))
 	// apart checks how long after a spent request the next one goes.
@@ -136,7 +135,7 @@ func smallLimits(s *suite) {
 
 func slowAndQuick(s *suite) {
 	limits := spec(guarded(rolling(40, time.Minute), store.GuardAuto))
-	// after makes answers take this long to begin, often enough to decide the median.
+	// after makes responses take this long to begin, often enough to determine the median.
 	after := func(m *member, d time.Duration) {
 		m.Helper()
 		for range 16 {
@@ -244,7 +243,7 @@ func settling(s *suite) {
 		m.close(id, -1, 100, 100, 3)
 		m.used(0, 1)
 		m.used(1, 100)
-		m.used(3, 0) // a place that was not taken is not in use
+		m.used(3, 0) // a slot that was not taken is not in use
 		m.refused(want("b", 1, 1).try(), store.CodeLimit)
 		m.refused(want("a", 1, 0, 1).try(), store.CodeLimit)
 		m.take(want("b", 1, 0, 100))

@@ -11,7 +11,7 @@ func shared(s store.Spec) store.Spec {
 	return s
 }
 
-// beat renews an agent's lease, which must work.
+// beat renews an agent's lease, which must succeed.
 func (m *member) beat(agent string, class uint8) {
 	m.Helper()
 	if r := m.do(heartbeat(agent, class)); r.State != store.Granted {
@@ -28,7 +28,7 @@ func (m *member) leave(agent string) {
 	m.ends(store.Op{Kind: store.OpLeave, Agent: agent})
 }
 
-// stockShares are what classes keep from each other of a stock. Weights are 40, 35 and 25.
+// stockShares tests what classes keep from each other of a stock. Weights are 40, 35 and 25.
 func stockShares(s *suite) {
 	const hour = time.Hour
 	end := Start.Add(hour + doubt)
@@ -79,7 +79,7 @@ func stockShares(s *suite) {
 		m.take(want("c", 385).class(2))
 		m.refused(want("c", 1).class(2).try(), store.CodeShare)
 		id = m.take(want("a", 600).class(0))
-		m.close(id, 100) // of 600 it has used 100
+		m.close(id, 100) // it used 100 of 600
 		m.refused(want("c", 1).class(2).try(), store.CodeShare)
 		m.take(want("a", 515).class(0))
 	})

@@ -58,7 +58,7 @@ func kinds(s *suite) {
 				if h.GrantedAt.Sub(g.GrantedAt) >= 4*time.Second {
 					break
 				}
-				total++ // of at least one unit each
+				total++ // each has at least one unit
 			}
 			if total > 20 {
 				m.Fatalf("%d grants within a window of 20", total)
@@ -291,7 +291,7 @@ func unknownSizes(s *suite) {
 		m.only(0)
 		m.answered(store.Op{ID: first, Verdict: store.VerdictOK, Observed: states(0, 12, 11, unstated)})
 		m.pass(time.Millisecond)
-		m.only(11) // all that the limit holds
+		m.only(11) // everything that the limit holds
 		if g := m.snapshot().Gates; len(g) != 0 {
 			m.Errorf("%+v", g)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// agent returns what the snapshot says of an agent, and whether it is alive.
+// agent returns what the snapshot says about an agent, and whether it is live.
 func (m *member) agent(name string) (store.Agent, bool) {
 	m.Helper()
 	list := m.snapshot().Agents
@@ -42,7 +42,7 @@ func (m *member) isAgent(want store.Agent) {
 	}
 }
 
-// invalidOp checks that an operation is refused as making no sense.
+// invalidOp checks that an operation is refused as invalid.
 func (m *member) invalidOp(op store.Op) {
 	m.Helper()
 	if r := m.do(op); r.State != store.Refused || r.Reason.Code != store.CodeInvalid {
@@ -274,7 +274,7 @@ func leasing(s *suite) {
 	})
 }
 
-// held are leases that more than one process keeps alive.
+// held tests leases that more than one process keeps alive.
 func held(s *suite) {
 	beat := func(m *member, machine string) {
 		op := heartbeat("a", 1)
@@ -426,7 +426,7 @@ func slotted(s *suite) {
 		has(m, of("a", "u"))
 		has(m, of("a", "v"))
 		has(m, of("b", "u"))
-		full(m, of("a", "u"), Start.Add(time.Minute)) // and stays where it is
+		full(m, of("a", "u"), Start.Add(time.Minute)) // and keeps its slot
 		if a, _ := m.agent("a"); a.User != "v" || !a.Slot {
 			m.Errorf("%+v", a)
 		}
@@ -447,8 +447,7 @@ func slotted(s *suite) {
 			m.sleep(time.Duration(i+1) * time.Second)
 		}
 		of = slots(2, time.Minute)
-		// The first is over 60 s after the start and leaves as many as there may be; the second
-		// at 61 s.
+		// The first ends 60 s after the start and leaves as many as are allowed. The second ends at 61 s.
 		full(m, of("d", "u"), Start.Add(61*time.Second))
 	})
 	s.test("who asks for none is not bound, and takes none", spec(plenty()), func(m *member) {
@@ -456,7 +455,7 @@ func slotted(s *suite) {
 		has(m, of("a", "u"))
 		has(m, heartbeat("b", 1))
 		full(m, of("c", "u"), Start.Add(time.Minute))
-		has(m, of("d", "")) // b has none of those without a user
+		has(m, of("d", "")) // b has no slot of those without a user
 	})
 	s.test("bounds that make no sense", spec(plenty()), func(m *member) {
 		for _, bad := range []store.Slots{

@@ -9,13 +9,12 @@ import (
 // doubt is how far off a configured reset may be.
 const doubt = 1200 * time.Millisecond
 
-// stock is a quota of the provider's that is reset a window after the start of the test, give or
-// take the doubt.
+// stock is a quota of the provider that is reset a window after the start of the test, give or take the doubt.
 func stock(size int64, window time.Duration) store.Limit {
 	return store.Limit{Kind: store.Fixed, Size: size, Window: window, Reset: Start.Add(window)}
 }
 
-// lit turns the light on: 20% and 5%.
+// lit enables the light: 20% and 5%.
 func lit(s store.Spec) store.Spec {
 	s.Light = store.Light{Green: 200, Red: 50}
 	return s
@@ -33,16 +32,16 @@ func everywhere(s store.Spec) store.Spec {
 
 func (r request) emergency() request { r.op.Class, r.op.Emergency = 0, true; return r }
 
-// sinks returns when a floor of amount that sinks over a window, to nothing at its end, allows that
-// no more than left is left behind: rounded to the nearest.
+// sinks returns when a floor allows that only left is left behind. The floor sinks from amount to 0 at end, over a
+// window, and is rounded to the nearest.
 func sinks(amount int64, window time.Duration, end store.Time, left int64) store.Time {
 	w := window.Microseconds()
 	remains := ((2*left+1)*w+2*amount-1)/(2*amount) - 1
 	return end - store.Time(remains)
 }
 
-// keptUntil checks that a ticket waits for a reason until a stated moment, that it is there one
-// microsecond before it, and that it is granted then.
+// keptUntil checks that a ticket waits for a reason until a stated time: it still waits one microsecond before, and
+// is granted then.
 func (m *member) keptUntil(id store.ID, code store.Code, limit int, at store.Time) {
 	m.Helper()
 	r := m.poll(id)
@@ -60,7 +59,7 @@ func (m *member) keptUntil(id store.ID, code store.Code, limit int, at store.Tim
 	m.exactly(id, at.Sub(m.began))
 }
 
-// kept asks without waiting, and must be refused for this reason until this moment.
+// kept asks without waiting, and must be refused for this reason until this time.
 func (m *member) kept(r request, code store.Code, at store.Time) {
 	m.Helper()
 	res := m.refused(r.try(), code)
@@ -69,7 +68,7 @@ func (m *member) kept(r request, code store.Code, at store.Time) {
 	}
 }
 
-// shines checks the color of a limit, and that of the pool.
+// shines checks the colour of a limit, and that of the pool.
 func (m *member) shines(limit, pool store.Color) {
 	m.Helper()
 	if s := m.snapshot(); s.Limits[0].Light != limit || s.Light != pool {
@@ -111,7 +110,7 @@ func lights(s *suite) {
 		m.shines(store.Amber, store.Amber)
 		m.refused(want("b", 1).class(1).try(), store.CodeLight)
 		m.refused(want("c", 1).class(2).try(), store.CodeLight)
-		m.take(want("a", 90).class(0)) // though the others have hardly used theirs
+		m.take(want("a", 90).class(0)) // although the others have hardly used theirs
 		spend(30)
 		m.shines(store.Red, store.Red)
 		m.refused(want("a", 1).class(0).try(), store.CodeLight)
@@ -130,7 +129,7 @@ func lights(s *suite) {
 		last := m.queue(want("b", 147))
 		m.keptUntil(last, store.CodeLight, 0, sinks(200, hour, end, 0))
 		m.used(0, 1000)
-		m.shines(store.Green, store.Green) // there is nothing left, and nothing has to be
+		m.shines(store.Green, store.Green) // nothing is left, and nothing has to be
 	})
 	s.test("what is left at the reset is not kept for anybody", lit(spec(stock(10, hour))), func(m *member) {
 		for range 8 {
@@ -209,7 +208,7 @@ func lights(s *suite) {
 	s.test("bound everywhere it holds on a bucket", everywhere(lit(spec(bucket(1, 10)))), func(m *member) {
 		m.take(want("b", 8))
 		m.keptUntil(m.queue(want("b", 1)), store.CodeLight, 0, Start.Add(time.Second))
-		m.take(want("a", 2).class(0)) // a twentieth of ten is nothing
+		m.take(want("a", 2).class(0)) // a twentieth of ten is 0
 	})
 	s.test("bound everywhere it holds on a rolling window", everywhere(lit(spec(rolling(100, hour)))), func(m *member) {
 		m.take(want("b", 80))

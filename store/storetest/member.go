@@ -9,8 +9,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// member is one session on a pool, with the habits of a caller: it collects what it
-// is told of.
+// member is one session on a pool that behaves like a caller: it collects the tickets it is told of.
 type member struct {
 	*testing.T
 	harness Harness
@@ -18,7 +17,7 @@ type member struct {
 	began   store.Time
 	streams map[store.ID]*stream
 	grants  []store.Result // collected, in the order in which they were told
-	gone    []store.ID     // told, and not granted
+	gone    []store.ID     // told, but not granted
 
 	mu   sync.Mutex
 	told []store.ID
@@ -38,11 +37,10 @@ func (m *member) takeTold() []store.ID {
 	return ids
 }
 
-// request is an acquire in the making.
+// request is an acquire under construction.
 type request struct{ op store.Op }
 
-// want asks for amounts of the first limits, as class p1, and waits as long as it
-// takes.
+// want asks for amounts of the first limits, as class p1, and waits without a timeout.
 func want(agent string, amounts ...int64) request {
 	r := request{store.Op{Kind: store.OpAcquire, Agent: agent, Class: 1, Wait: -1, TTL: 10 * time.Minute}}
 	copy(r.op.Amounts[:], amounts)
@@ -62,7 +60,7 @@ func (r request) number(n uint64) request          { r.op.ID.N = n; return r }
 func (r request) again() request                   { r.op.Retry = true; return r }
 func (r request) costs(limit int, a int64) request { r.op.Amounts[limit] = a; return r }
 
-// apply carries out ops as one batch.
+// apply applies ops as one batch.
 func (m *member) apply(ops ...store.Op) []store.Result {
 	m.Helper()
 	if err := m.pool.Apply(context.Background(), ops); err != nil {
@@ -120,7 +118,7 @@ func (m *member) cancel(id store.ID) {
 	m.ends(store.Op{Kind: store.OpCancel, ID: id})
 }
 
-// close ends a ticket; amounts are what was used, if anything is known of it.
+// close ends a ticket. used is what was used, if it is known.
 func (m *member) close(id store.ID, used ...int64) {
 	m.Helper()
 	op := store.Op{Kind: store.OpClose, ID: id}
@@ -140,7 +138,7 @@ func (m *member) ends(op store.Op) {
 	}
 }
 
-// answer says what the provider's answer meant.
+// answer reports the verdict of the provider's response.
 func (m *member) answer(id store.ID, v store.Verdict) {
 	m.Helper()
 	m.answered(store.Op{ID: id, Verdict: v})
@@ -154,7 +152,7 @@ func (m *member) answered(op store.Op) {
 	}
 }
 
-// state checks what a poll says of a ticket.
+// state checks the state of a ticket with a poll.
 func (m *member) state(id store.ID, want store.State) {
 	m.Helper()
 	if got := m.poll(id).State; got != want {
@@ -165,11 +163,10 @@ func (m *member) state(id store.ID, want store.State) {
 func (m *member) now() store.Time        { return m.pool.Now() }
 func (m *member) elapsed() time.Duration { return m.now().Sub(m.began) }
 
-// step is how often members look for what they were told: well within the second that
-// a grant waits for them.
+// step is how often members check what they were told. It is well within the second that a grant waits for them.
 const step = 100 * time.Millisecond
 
-// pass lets time go by and collects what is granted.
+// pass lets time pass and collects what is granted.
 func (m *member) pass(d time.Duration) {
 	m.Helper()
 	m.collect()
@@ -181,10 +178,10 @@ func (m *member) pass(d time.Duration) {
 	}
 }
 
-// sleep lets time go by and collects nothing.
+// sleep lets time pass and collects nothing.
 func (m *member) sleep(d time.Duration) { m.harness.Advance(d) }
 
-// collect polls every ticket that the store has told of.
+// collect polls every ticket that the store has reported.
 func (m *member) collect() {
 	m.Helper()
 	for m.harness.Advance(0); ; m.harness.Advance(0) {
@@ -254,7 +251,7 @@ func (m *member) snapshot() store.Snapshot {
 	return s
 }
 
-// limit returns the state of the only meter that a limit has.
+// limit returns the state of a limit that has only one meter.
 func (m *member) limit(i int) store.LimitState {
 	m.Helper()
 	var found []store.LimitState
@@ -276,12 +273,11 @@ func (m *member) used(i int, want int64) {
 	}
 }
 
-// stream is a caller that always wants more: each time one of its requests is granted it
-// ends it and asks again.
+// stream is a caller that always wants more: each time a request is granted, it ends it and asks again.
 type stream struct {
 	req     request
 	granted int
-	used    []int64       // what it says it used when it ends a request; nil: nothing
+	used    []int64       // what it reports as used when it ends a request; nil: nothing
 	answers store.Verdict // none: it only closes
 	last    store.Time
 	gap     time.Duration // longest time without a grant
@@ -324,7 +320,7 @@ func (m *member) finish(s *stream, res store.Result) {
 	m.close(res.ID, s.used...)
 }
 
-// flowOn goes on with the stream that a collected grant belongs to.
+// flowOn continues the stream that a collected grant belongs to.
 func (m *member) flowOn(res store.Result) {
 	m.Helper()
 	if s := m.streams[res.ID]; s != nil {

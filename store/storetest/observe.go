@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// states is an observation that leaves out what is not set.
+// states returns an observation of one limit. Use unstated for values that are not stated.
 func states(limit int, size, remaining int64, resetIn time.Duration) []store.Observed {
 	return []store.Observed{{Limit: limit, Size: size, Remaining: remaining, ResetIn: resetIn}}
 }
@@ -64,7 +64,7 @@ func observations(s *suite) {
 		if l := m.limit(0); l.Size != 100 {
 			m.Errorf("size %d, want 100", l.Size)
 		}
-		join(m.T, m.harness, spec(guess)) // another member that guesses
+		join(m.T, m.harness, spec(guess)) // another member with a default size
 		if l := m.limit(0); l.Size != 100 {
 			m.Errorf("size %d, want 100 still", l.Size)
 		}
@@ -85,7 +85,7 @@ func observations(s *suite) {
 			m.Errorf("it is counted as %v", l.Kind)
 		}
 		m.sleep(time.Minute)
-		m.take(want("a", 11)) // which no window of 1 could hold
+		m.take(want("a", 11)) // more than a window of 1 could hold
 	})
 	s.test("a ticket's answer teaches its own scope", spec(per(hour(0), store.PerModel), plenty()), func(m *member) {
 		id := m.take(want("a", 1, 1).model("opus"))

@@ -12,7 +12,7 @@ func paced(s store.Spec) store.Spec {
 }
 
 func pacing(s *suite) {
-	// A hundred a minute: a burst of five, then one every 600 ms.
+	// 100 a minute: a burst of five, then one every 600 ms.
 	minute := func() store.Spec { return paced(spec(rolling(100, time.Minute))) }
 	const apart = 600 * time.Millisecond
 	s.test("lower classes have a burst and then the rate", minute(), func(m *member) {

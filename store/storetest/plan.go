@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// planned is a window of a subscription.
+// planned returns a window of a subscription.
 func planned(size int64, window time.Duration) store.Limit {
 	l := stock(size, window)
 	l.Plan, l.Estimated, l.Late = true, true, true
@@ -17,7 +17,8 @@ func planWindows(s *suite) {
 	const hour = time.Hour
 	end := Start.Add(hour + doubt)
 	sp := func() store.Spec { return paced(spec(planned(1000, hour))) }
-	// While lower classes are eased in, they leave all of it at first, and four fifths after a twentieth of the window.
+	// While lower classes are eased in, they leave all of it at first, and four fifths after a twentieth of the
+	// window.
 	const eased = hour / 20
 	easedUntil := func(left int64) store.Time { return sinks(1000, 5*eased, Start.Add(doubt+5*eased), left) }
 	word := func(m *member, used int64) {
@@ -41,7 +42,7 @@ func planWindows(s *suite) {
 		used(m, 500)
 		held := m.take(want("b", 50).class(0))
 		word(m, 400)
-		used(m, 450) // what is under way is not in it
+		used(m, 450) // requests in flight are not included
 		m.close(held, 20)
 		used(m, 420)
 		word(m, 410)
@@ -85,7 +86,7 @@ func planWindows(s *suite) {
 		id := m.take(want("a", 0).class(0)) // charged when it is over
 		m.answer(id, store.VerdictOK)
 		m.close(id, 10)
-		m.sleep(10 * time.Minute) // nobody is alive
+		m.sleep(10 * time.Minute) // no agent is live
 		m.kept(want("b", 500), store.CodePace, sinks(800, hour, end, 490))
 	})
 	s.test("pacing can be off", spec(planned(1000, hour)), func(m *member) {
@@ -97,7 +98,7 @@ func planWindows(s *suite) {
 		return paced(spec(week, planned(1000, hour)))
 	}
 	s.test("who uses the longer window is expected in the shorter one", two(), func(m *member) {
-		m.sleep(10*hour/40 + doubt) // the longest time of easing in is a quarter of an hour
+		m.sleep(10*hour/40 + doubt) // easing in takes at most a quarter of an hour
 		id := m.take(want("a", 0).class(0))
 		m.answer(id, store.VerdictOK)
 		m.close(id, 10, 10)
@@ -112,7 +113,7 @@ func planWindows(s *suite) {
 		for _, agent := range []string{"b", "c", "d", "e"} {
 			all = append(all, m.stream(want(agent, 10), 3))
 		}
-		id := m.take(want("a", 0).class(0)) // the highest class hears what the provider says
+		id := m.take(want("a", 0).class(0)) // the highest class learns what the provider states
 		m.close(id)
 		granted := func() (n int) {
 			for _, st := range all {

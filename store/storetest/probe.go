@@ -14,14 +14,14 @@ func (m *member) crowd(n int) {
 	}
 }
 
-// paused returns with the pool paused for a minute and a crowd waiting.
+// paused pauses the pool for a minute, with a crowd waiting.
 func (m *member) paused(crowd int) {
 	m.Helper()
 	m.ends(store.Op{Kind: store.OpPause, RetryAfter: time.Minute})
 	m.crowd(crowd)
 }
 
-// only checks how many of the crowd have gone.
+// only checks how many of the crowd have been granted.
 func (m *member) only(n int) {
 	m.Helper()
 	if len(m.grants) != n {
@@ -157,7 +157,7 @@ func probes(s *suite) {
 	})
 }
 
-// longPauses are those that a hint makes longer than the backoff's cap, a quarter of an hour here.
+// longPauses tests pauses that a hint makes longer than the backoff's cap, which is a quarter of an hour here.
 func longPauses(s *suite) {
 	sp := spec(plenty())
 	begin := func(m *member, hint time.Duration) {
@@ -332,7 +332,7 @@ func unexplained(s *suite) {
 		refuse(m)
 		slackAndSize(m, 4*time.Minute, 900)
 		refuse(m)
-		slackAndSize(m, 7*time.Minute+30*time.Second, 850) // an eighth of the window at most
+		slackAndSize(m, 7*time.Minute+30*time.Second, 850) // at most an eighth of the window
 		m.sleep(time.Hour)
 		slackAndSize(m, 7*time.Minute+30*time.Second, 860) // 1% an hour comes back
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// history reads what the pool remembers since a moment; it skips the test where a pool does not.
+// history reads what the pool remembers since a time. It skips the test if the pool keeps no history.
 func (m *member) history(since store.Time) store.History {
 	m.Helper()
 	r, ok := m.pool.(store.Recorder)
@@ -136,7 +136,7 @@ func remembering(s *suite) {
 		m.queue(want("late", 1))
 		m.sleep(10 * time.Second)
 		m.close(held)
-		m.sleep(5 * time.Second) // nobody collects it
+		m.sleep(5 * time.Second) // it is not collected
 		m.remembers(0, store.Period{Agent: "b", Start: minute(0), Sent: 1, Peak: 1, Amounts: []int64{1}})
 	})
 	s.test("a renewed one is counted once, where it was granted last", spec(slots(1)), func(m *member) {
@@ -204,7 +204,7 @@ func remembering(s *suite) {
 	})
 }
 
-// others are who spends a quota and does not pass the gate.
+// others tests use of a quota outside Sluice.
 func others(s *suite) {
 	answer := func(m *member, id store.ID, size, left int64) {
 		m.Helper()
@@ -236,7 +236,7 @@ func others(s *suite) {
 		for range 5 {
 			answer(m, m.take(want("a", 1)), 100, 60)
 		}
-		stands(m, 40+4, 39) // each time the same 60 are left: one of ours more, and one of theirs less could be, but nobody knows
+		stands(m, 40+4, 39) // each time 60 are left: one more of ours could mean one less of theirs, but that is unknown
 	})
 	s.test("our own use explains what it can", spec(window), func(m *member) {
 		a, b := m.take(want("a", 10)), m.take(want("a", 20))
@@ -250,7 +250,7 @@ func others(s *suite) {
 		}
 		m.sleep(55 * time.Second)
 		id := m.take(want("a", 10))
-		m.sleep(6 * time.Second) // the fifty are gone meanwhile
+		m.sleep(6 * time.Second) // the fifty have come back meanwhile
 		answer(m, id, 100, 40)
 		stands(m, 10, 0)
 	})
@@ -270,7 +270,7 @@ func others(s *suite) {
 		answer(m, m.take(want("a", 1)), 100, 58) // 10 more
 		stands(m, 42, 40)
 		m.sleep(21 * time.Second)
-		if l := m.limit(0); l.Used != 11 || l.Outside < 10 || l.Outside > l.Used { // which of it is theirs is known about
+		if l := m.limit(0); l.Used != 11 || l.Outside < 10 || l.Outside > l.Used { // how much of it is theirs is only approximate
 			m.Errorf("%d used, %d of it by others; want 11 and about 10", l.Used, l.Outside)
 		}
 		m.sleep(40 * time.Second)
@@ -318,7 +318,7 @@ func others(s *suite) {
 		stands(m, 40, 0)
 	})
 	s.test("nor on a stock", spec(rough(stock(100, time.Hour))), func(m *member) {
-		m.sleep(2 * time.Second) // before that it may tell of the window before
+		m.sleep(2 * time.Second) // before that it may be about the previous window
 		answer(m, m.take(want("a", 10)), 100, 60)
 		stands(m, 40, 0)
 	})

@@ -7,15 +7,15 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// restated opens the pool once more, through the same store, with limits that count instead of the earlier ones.
+// restated opens the pool once more, through the same store, with limits that replace the earlier ones.
 func (m *member) restated(sp store.Spec) *member {
 	m.Helper()
 	sp.Restate = true
 	return join(m.T, m.harness, sp)
 }
 
-// restating is what becomes of those who use a pool when its limits are stated anew: everyone keeps what they have, and
-// goes on under the new limits.
+// restating tests what happens to the users of a pool when its limits are replaced. All keep what they have, and
+// continue under the new limits.
 func restating(s *suite) {
 	s.test("more room lets in who waits", spec(rolling(1, time.Hour)), func(m *member) {
 		held := m.take(want("a", 1))
@@ -126,7 +126,7 @@ func named(l store.Limit, name string) store.Limit {
 	return l
 }
 
-// restatingSeveral is restating where limits come, go and change places.
+// restatingSeveral is restating with limits that are added, removed and reordered.
 func restatingSeveral(s *suite) {
 	minute, places, hour := named(rolling(2, time.Minute), "minute"), named(slots(2), "places"), named(rolling(3, time.Hour), "hour")
 	s.test("a limit goes", spec(minute, places), func(m *member) {
@@ -137,7 +137,7 @@ func restatingSeveral(s *suite) {
 		m.state(waits, store.Waiting)
 		n.close(held)
 		m.collect()
-		m.exactly(waits, 0) // the minute is no more
+		m.exactly(waits, 0) // the limit "minute" is gone
 		m.take(want("a", 9, 1))
 		n.refused(want("c", 1).try(), store.CodeLimit)
 	})
@@ -160,7 +160,7 @@ func restatingSeveral(s *suite) {
 		m.exactly(first, 0)
 		m.close(first)
 		m.collect()
-		if len(m.gone) != 1 || m.gone[0] != second { // it can never hold so much
+		if len(m.gone) != 1 || m.gone[0] != second { // the limit can never hold so much
 			m.Errorf("gone are %v", m.gone)
 		}
 		n.used(1, 1)
@@ -206,7 +206,7 @@ func restatingSeveral(s *suite) {
 		o.used(0, 2)
 		o.refused(want("a", 1, 1).try(), store.CodeLimit)
 		m.refused(want("a", 1, 1).try(), store.CodeLimit)
-		n.refused(want("a", 1).try(), store.CodeLimit) // it does not know of the minute, and counts against it all the same
+		n.refused(want("a", 1).try(), store.CodeLimit) // it does not know the limit "minute", but counts against it all the same
 	})
 	s.test("everyone keeps their place", spec(slots(1)), func(m *member) {
 		held := m.take(want("a", 1))
@@ -216,7 +216,7 @@ func restatingSeveral(s *suite) {
 		}
 		n := m.restated(spec(named(slots(1), "others"), plenty()))
 		m.collect()
-		first := m.grants[0].ID // the limit that held it is no more
+		first := m.grants[0].ID // the limit that held it is gone
 		if first != line[0] {
 			m.Fatalf("%v goes first", first)
 		}

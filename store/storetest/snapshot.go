@@ -169,7 +169,7 @@ func leaks(s *suite) {
 			}
 		}
 	}
-	// churn runs a mixed crowd. end is what becomes of the i-th ticket.
+	// churn runs a mixed crowd. end decides what happens to ticket i.
 	churn := func(m *member, end func(i int, id store.ID)) {
 		m.Helper()
 		n := 0

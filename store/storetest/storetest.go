@@ -1,5 +1,4 @@
-// Package storetest is what every store must pass: a suite that knows only the
-// contract in package store.
+// Package storetest is the conformance suite for stores. It knows only the contract in package store.
 //
 // An implementation runs it from a test of its own:
 //
@@ -11,26 +10,22 @@
 //		})
 //	}
 //
-// # What is asked of an implementation
+// # Requirements for an implementation
 //
-// Time. The store's clock moves only in Advance. Whatever falls due on the way happens
-// at its own time and not at the end: a waiter that a bucket lets in after 200 ms is
-// granted at exactly that microsecond, even if Advance was asked for a minute. When
-// Advance returns, every call of a Watch function that was due has returned too, those
-// that an earlier Apply caused among them; Advance(0) is a way to wait for these.
+// Time. The store's clock moves only in Advance. Everything that falls due on the way happens at its own time and
+// not at the end. A waiter that a bucket admits after 200 ms is granted at exactly that microsecond, even if Advance
+// was called with a minute. When Advance returns, every due call of a Watch function has returned too, including
+// those that an earlier Apply caused. Advance(0) waits for these.
 //
-// Rounding. Buckets are exact. A rolling window gives a charge back at the end of the
-// slice its bound lies in, a window later: at most 1/256 of the window late, never
-// early. Tickets and waiting entries expire within 100 ms after their time, never
-// early.
+// Rounding. Buckets are exact. A rolling window gives a charge back a window after the end of the slice that its
+// bound lies in: at most 1/256 of the window late, never early. Tickets and waiting entries expire within 100 ms
+// after their time, never early.
 //
-// Wake-ups. Every ticket that was left waiting and is then decided, either way, is told
-// to the Watch function of the session that asked for it, and to no other. A ticket
-// whose decision was in the result of an operation is not told. A grant that is not
-// collected within one second goes back.
+// Wake-ups. Every ticket that was left waiting and is then decided, either way, is reported to the Watch function of
+// the session that asked for it, and to no other. A ticket whose decision was in the result of an operation is not
+// reported. A grant that is not collected within one second goes back.
 //
-// Ids. An operation whose ID has no session speaks for the session of the handle it
-// was applied through.
+// Ids. An operation whose ID has no session stands for the session of the handle it was applied through.
 package storetest
 
 import (
@@ -41,22 +36,20 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Start is a moment for fake clocks to begin at: an odd one, so that nothing is aligned
-// with it by accident.
+// Start is a start time for fake clocks. It is an odd number, so that nothing is aligned with it by accident.
 const Start store.Time = 1_700_000_000_123_457
 
-// Harness is a fresh store on a clock of its own.
+// Harness is a fresh store with its own clock.
 type Harness struct {
 	Store store.Store
-	// Advance moves the store's clock, step by step through all that falls due; see
-	// the package comment.
+	// Advance moves the store's clock, step by step through everything that falls due. See the package comment.
 	Advance func(d time.Duration)
-	// RemindsLate tells that a session may be told later than elsewhere that a ticket has lapsed of which it was told before. When it is
-	// told of a ticket for the first time is never a matter of taste.
+	// RemindsLate is set if the store may be late to report that a ticket has lapsed, when it has reported that
+	// ticket before. The first report of a ticket must always be in time.
 	RemindsLate bool
 }
 
-// Run runs the suite. open is called for every test.
+// Run runs the suite. It calls open for every test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, g := range []struct {
 		name  string
@@ -122,7 +115,7 @@ type suite struct {
 	open func(t *testing.T) Harness
 }
 
-// test runs one test on a pool of its own.
+// test runs one test on its own pool.
 func (s *suite) test(name string, spec store.Spec, f func(m *member)) {
 	s.t.Run(name, func(t *testing.T) {
 		h := s.open(t)
@@ -169,7 +162,7 @@ func slots(size int64) store.Limit {
 	return store.Limit{Kind: store.Concurrency, Size: size, Guard: store.GuardOff}
 }
 
-// plenty never binds in these tests.
+// plenty returns a limit that never binds in these tests.
 func plenty() store.Limit { return rolling(1_000_000, time.Minute) }
 
 func per(l store.Limit, scope store.Scope) store.Limit {

@@ -8,7 +8,7 @@ import (
 
 func touching() store.Op { return store.Op{Kind: store.OpTouch, TTL: time.Minute} }
 
-// touch says that m is alive and must be told its share.
+// touch sends a member's report and checks the share in the result.
 func (m *member) touch(share int64) {
 	m.Helper()
 	m.touchAs(touching(), share)
@@ -21,7 +21,7 @@ func (m *member) touchAs(op store.Op, share int64) {
 	}
 }
 
-// withheld checks what is withheld of a limit.
+// withheld checks what is withheld from a limit.
 func (m *member) withheld(i int, want int64) {
 	m.Helper()
 	l := m.limit(i)
@@ -30,7 +30,7 @@ func (m *member) withheld(i int, want int64) {
 	}
 }
 
-// inTouch is about members that may be cut off.
+// inTouch tests members that may be cut off.
 func inTouch(s *suite) {
 	s.test("what a silent member may use is withheld until its lease and a window are over", spec(rolling(10, 10*time.Second)), func(m *member) {
 		m.touch(2)
@@ -84,8 +84,8 @@ func inTouch(s *suite) {
 		other, third := join(m.T, m.harness, spec(plenty())), join(m.T, m.harness, spec(plenty()))
 		m.touch(2)
 		other.touch(3)
-		third.touch(6) // what is left: the first two may believe to have the half and a third
-		m.touch(4)     // and is counted with the half until it says that it knows
+		third.touch(6) // what is left: the first two may believe that they have a half and a third
+		m.touch(4)     // it counts with a half until it confirms the new share
 		other.touch(4) // likewise
 		third.touch(6) // so nothing is free yet
 		known := touching()
@@ -155,7 +155,7 @@ func inTouch(s *suite) {
 	})
 }
 
-// forgotten is about a store that has lost its memory.
+// forgotten tests a store that has lost its memory.
 func forgotten(s *suite) {
 	forget := store.Op{Kind: store.OpForget}
 	provider := func(l store.Limit) store.Limit { return guarded(l, store.GuardAuto) }
@@ -165,10 +165,10 @@ func forgotten(s *suite) {
 		if g := m.snapshot().Gates; len(g) != 1 || g[0].Cause != "the store lost its memory" || g[0].Until != m.now().Add(3*time.Second) {
 			m.Errorf("gates: %+v", g)
 		}
-		m.ends(store.Op{Kind: store.OpResume}) // it is not for anybody to end
+		m.ends(store.Op{Kind: store.OpResume}) // this pause cannot be ended by hand
 		waits := m.queue(want("a", 1))
 		m.sleep(time.Second)
-		m.ends(forget) // the same loss, noticed by another
+		m.ends(forget) // the same loss, noticed by another member
 		m.pass(2 * time.Second)
 		m.exactly(waits, 3*time.Second)
 	})
@@ -192,7 +192,7 @@ func forgotten(s *suite) {
 		m.answer(id, store.VerdictOK)
 		m.close(id)
 		m.collect()
-		m.exactly(waits, 4*time.Second) // it is the probe, which those by force were not
+		m.exactly(waits, 4*time.Second) // it is the probe; forced requests are not
 	})
 	s.test("what is left of a window counts as spent for one", spec(provider(rolling(10, 10*time.Second))), func(m *member) {
 		id := m.take(want("a", 4))

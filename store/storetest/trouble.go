@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// troubles is about sends that the provider does not serve.
+// troubles tests requests that the provider does not serve.
 func troubles(s *suite) {
 	unreachable := func(why string) store.Op {
 		return store.Op{Kind: store.OpObserve, Verdict: store.VerdictUnreachable, Cause: why}
@@ -26,7 +26,7 @@ func troubles(s *suite) {
 		is(m, store.Trouble{Count: 2, Unreached: true, Since: began, Last: m.now(), Cause: "connection refused"})
 		id := m.take(want("a", 1))
 		is(m, store.Trouble{Count: 2, Unreached: true, Since: began, Last: m.now(), Cause: "connection refused"})
-		m.answer(id, store.VerdictNone) // it says nothing
+		m.answer(id, store.VerdictNone) // it proves nothing
 		m.close(id)
 		is(m, store.Trouble{Count: 2, Unreached: true, Since: began, Last: m.now(), Cause: "connection refused"})
 		id = m.take(want("a", 1))
@@ -44,7 +44,7 @@ func troubles(s *suite) {
 		}
 		is(m, store.Trouble{Count: 3, Since: began, Last: m.now().Add(-time.Second), Cause: "status 502"})
 		id := m.take(want("a", 1))
-		m.answered(store.Op{ID: id, Verdict: store.VerdictError}) // of whose fault it is nothing is said
+		m.answered(store.Op{ID: id, Verdict: store.VerdictError}) // it does not say whose fault it is
 		m.close(id)
 		is(m, store.Trouble{Count: 3, Since: began, Last: m.now().Add(-time.Second), Cause: "status 502"})
 		m.ends(store.Op{Kind: store.OpObserve, Verdict: store.VerdictThrottled})
@@ -55,7 +55,7 @@ func troubles(s *suite) {
 		m.ends(unreachable("no such host"))
 		m.sleep(time.Second)
 		began := m.now()
-		m.ends(stop) // the provider answers again, and serves nothing
+		m.ends(stop) // the provider answers again, but serves nothing
 		m.sleep(time.Second)
 		m.ends(stop)
 		is(m, store.Trouble{Count: 2, Unpaid: true, Since: began, Last: m.now(), Cause: "the credit is used up"})

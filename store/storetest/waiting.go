@@ -141,7 +141,7 @@ func waiting(s *suite) {
 		m.close(held)
 		m.sleep(900 * time.Millisecond)
 		m.used(0, 1)
-		m.takeTold() // and nobody looks
+		m.takeTold() // and it is not collected
 		m.sleep(200 * time.Millisecond)
 		m.collect()
 		m.between(next, time.Second, time.Second+tick)

@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehq/sluice/internal/ledger"
 )
 
-// What is asked of a daemon's books, under /v1/store/books: the methods of [ledger.Ledger].
+// The requests to a daemon's books, under /v1/store/books. They mirror the methods of [ledger.Ledger].
 
 // Settle ends a reservation, or gives it back.
 type Settle struct {
@@ -15,23 +15,23 @@ type Settle struct {
 	Now     time.Time `json:"now"`
 }
 
-// Tell asks whether an account is told of for the first time.
+// Tell asks whether this is the first notice for an account.
 type Tell struct {
 	Line ledger.Account `json:"line"`
 	Now  time.Time      `json:"now"`
 }
 
-// Told is the answer.
+// Told is the answer to Tell.
 type Told struct {
 	First bool `json:"first"`
 }
 
-// Read asks for accounts.
+// Read asks for the balances of pots.
 type Read struct {
 	Pots []ledger.Pot `json:"pots"`
 }
 
-// Balances are they.
+// Balances is the answer to Read.
 type Balances struct {
 	Balances []ledger.Balance `json:"balances"`
 }

@@ -1,9 +1,9 @@
-// Package wire is how a daemon and its remote callers speak of pools: what is in the bodies of requests and
-// answers under /v1/store. Both ends use this package, and say which version of it.
+// Package wire is the protocol between a daemon and its remote callers: the bodies of requests and responses under
+// /v1/store. Both ends use this package, and state its version.
 //
-// A caller says hello and is a client from then on. It opens pools, and applies operations to them. What it asks for
-// is numbered, so that asking again after an answer was lost does nothing twice. One answer never ends: it
-// tells which tickets have been decided.
+// A caller says hello and becomes a client. It opens pools and applies operations to them. Batches are numbered, so
+// that repeating one after a lost response does nothing twice. One response never ends: it reports which tickets
+// have been decided.
 package wire
 
 import (
@@ -18,16 +18,17 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Version is that of the bodies. One who speaks another is turned away. It follows the layout of operations and results by itself: their bodies say
-// nothing of what they are made of. Raise base when the same layout comes to mean something else.
+// Version is the version of the bodies. The daemon refuses other versions. Version changes with the layout of
+// operations and results, because the bodies do not describe their own layout. Raise base when the same layout gets
+// another meaning.
 var Version = versionOf(reflect.TypeFor[store.Op](), reflect.TypeFor[store.Result]())
 
 const (
 	base   = "1"
-	layout = 0x22529176 // of the release that began with base
+	layout = 0x22529176 // of the release that introduced base
 )
 
-// versionOf names the layout of types: base alone for that of the release, and with its sum for any other.
+// versionOf names the layout of types: base for that of the release, and base with a checksum for any other.
 func versionOf(types ...reflect.Type) string {
 	h := fnv.New32a()
 	for _, t := range types {
@@ -39,9 +40,9 @@ func versionOf(types ...reflect.Type) string {
 	return fmt.Sprintf("%s.%08x", base, h.Sum32())
 }
 
-// describe writes down what a type is made of.
+// describe writes the structure of a type.
 func describe(w io.Writer, t reflect.Type) {
-	_, _ = fmt.Fprintf(w, "%v;", t.Kind()) // a hash takes everything
+	_, _ = fmt.Fprintf(w, "%v;", t.Kind()) // writing to a hash never fails
 	switch t.Kind() {
 	case reflect.Struct:
 		for i := range t.NumField() {
@@ -57,46 +58,46 @@ func describe(w io.Writer, t reflect.Type) {
 	}
 }
 
-// VersionHeader says which version a request speaks.
+// VersionHeader is the header with the version of a request.
 const VersionHeader = "Sluice-Store-Version"
 
-// ContentType is that of bodies that are not JSON.
+// ContentType is the content type of bodies that are not JSON.
 const ContentType = "application/vnd.sluice.store"
 
-// How both ends know that the other is there.
+// How both ends detect that the other is gone
 const (
-	AliveEvery = 3 * time.Second  // a client says that it is alive
-	GoneAfter  = 12 * time.Second // without a word from it, what it has open is closed
-	BeatEvery  = 4 * time.Second  // the answer that never ends says something
-	QuietAfter = 15 * time.Second // without a word in it, it is broken
+	AliveEvery = 3 * time.Second  // how often a client sends a heartbeat
+	GoneAfter  = 12 * time.Second // a client that is silent for this long loses what it has opened
+	BeatEvery  = 4 * time.Second  // how often the endless response sends something
+	QuietAfter = 15 * time.Second // an endless response that is silent for this long is broken
 )
 
 // MaxBody bounds a request.
 const MaxBody = 16 << 20
 
-// Hello is the answer to a new client.
+// Hello is the response to a new client.
 type Hello struct {
 	Client string `json:"client"`
-	Books  bool   `json:"books"` // budgets are the daemon's too
+	Books  bool   `json:"books"` // the daemon keeps the budgets too
 }
 
-// Opened is the answer to one who opens a pool.
+// Opened is the response to opening a pool.
 type Opened struct {
-	Pool    int        `json:"pool"`    // its name among those of the client
-	Session uint64     `json:"session"` // that tickets are of
+	Pool    int        `json:"pool"`    // its number among those of the client
+	Session uint64     `json:"session"` // the session of its tickets
 	Now     store.Time `json:"now"`
 }
 
-// Secret is a secret of the daemon's store. One who asks sends what it is to be if there is none.
+// Secret is a secret of the daemon's store. A request has the value to store if there is none yet.
 type Secret struct {
 	Name   string `json:"name"`
 	Secret []byte `json:"secret"`
 }
 
-// ErrCorrupt is returned for what this package has not written.
+// ErrCorrupt is returned for data that this package has not written.
 var ErrCorrupt = errors.New("the data is not what a gate of this version sends")
 
-// AppendResults appends what became of operations.
+// AppendResults appends the results of operations.
 func AppendResults(dst []byte, ops []store.Op) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(ops)))
 	for i := range ops {
@@ -115,7 +116,7 @@ func AppendResults(dst []byte, ops []store.Op) []byte {
 	return dst
 }
 
-// ReadResults reads what became of as many operations as there are.
+// ReadResults reads the results of exactly as many operations.
 func ReadResults(src []byte, ops []store.Op) error {
 	r := reader{b: src}
 	if r.uvarint() != uint64(len(ops)) {
@@ -144,22 +145,22 @@ func ReadResults(src []byte, ops []store.Op) error {
 	return nil
 }
 
-// known reports that a result means something here: callers look limits up by their number.
+// known reports whether a result is valid here. Callers use the limit as an index.
 func known(r *store.Result) bool {
 	return r.State <= store.Unknown && r.Reason.Code <= store.CodeSlowed && r.Reason.Behind <= store.CodeSlowed && r.Reason.Limit >= -1 && r.Reason.Limit < store.MaxLimits
 }
 
-// Notice is which tickets of a pool have been decided.
+// Notice says which tickets of a pool have been decided.
 type Notice struct {
 	Pool int
-	All  bool // there were too many: look at all that wait
+	All  bool // there were too many: check all waiting tickets
 	IDs  []store.ID
 }
 
-// MaxNotice bounds the tickets in one.
+// MaxNotice bounds the tickets in a notice.
 const MaxNotice = 4096
 
-// AppendNotice appends a notice. The zero one says nothing but that the stream is alive.
+// AppendNotice appends a notice. The zero Notice only shows that the stream is alive.
 func AppendNotice(dst []byte, n *Notice) []byte {
 	dst = binary.AppendUvarint(dst, uint64(n.Pool)) //nolint:gosec // pools are counted from 1
 	all := byte(0)
