@@ -31,6 +31,7 @@ import (
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/internal/history"
 	"github.com/sluicehq/sluice/internal/metrics"
+	"github.com/sluicehq/sluice/internal/sdnotify"
 	"github.com/sluicehq/sluice/internal/statedir"
 	"github.com/sluicehq/sluice/internal/telemetry"
 	"github.com/sluicehq/sluice/sluicehttp"
@@ -275,6 +276,9 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, c
 	defer s.reloadOnSignal(stop, d)() // ready before the addresses are announced
 	if err := s.announce(cmd, d, listeners, ahead); err != nil {
 		return err
+	}
+	if err := sdnotify.Ready(os.Getenv("NOTIFY_SOCKET")); err != nil {
+		s.notes.Warn("the service manager does not hear that the gate is ready: " + err.Error())
 	}
 	cut, end := context.WithCancel(context.WithoutCancel(stop))
 	defer end()

@@ -38,9 +38,9 @@ Description=Sluice, one gate for all callers of a shared API quota
 StartLimitIntervalSec=0
 
 [Service]
-Type=exec
+Type=notify
 ExecStart=` + strings.Join(words, " ") + `
-ExecReload=/bin/kill -HUP $MAINPID
+ExecReload=/bin/sh -c 'kill -HUP $MAINPID'
 EnvironmentFile=-` + strings.ReplaceAll(spec.Env, "%", "%%") + `
 Restart=on-failure
 RestartSec=2

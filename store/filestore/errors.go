@@ -38,6 +38,7 @@ var (
 	errOwner    = statedir.ErrOwner
 	errWritable = statedir.ErrWritable
 	errNetwork  = errors.New("this is a network file system, where file locks cannot be relied on")
+	errBoot     = errors.New("the machine's boot id cannot be read")
 	errBusy     = errors.New("another process holds the lock and does not give it back")
 )
 
@@ -97,6 +98,8 @@ func hintFor(err error, path string) string {
 		return "choose a local directory with --store file:PATH; to share a quota between machines, use --store redis://HOST"
 	case errors.Is(err, errBusy):
 		return "is that process stopped? " + letGo + ": the lock dies with it"
+	case errors.Is(err, errBoot):
+		return "is /proc mounted, and /proc/sys in it? A systemd unit hides it with ProcSubset=pid: remove that line"
 	case noRoom(err):
 		return "make room on that disk: nothing was granted, and nothing that was charged is lost"
 	case errors.Is(err, syscall.EROFS):

@@ -21,10 +21,12 @@ func bootMicros() int64 {
 	return t.Nano() / 1000
 }
 
-func bootID() (id [16]byte, err error) {
-	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+func bootID() (id [16]byte, err error) { return readBootID("/proc/sys/kernel/random/boot_id") }
+
+func readBootID(path string) (id [16]byte, err error) {
+	text, err := os.ReadFile(path)
 	if err != nil {
-		return id, err
+		return id, fmt.Errorf("%w: %w", errBoot, err)
 	}
 	raw, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(string(text)), "-", ""))
 	if err != nil || len(raw) != len(id) {
