@@ -25,7 +25,7 @@ POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ra
 ALONE         := ^TestStore$$/($(POOLONLY))|OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|ByTheFastPath|SameTrace|Garbage|Storm|Kills|CutOff|Arrivals|SameDecisions|DecidesTheSame|SameStateAgain|Alike|TooLarge|BoundsOfTheirOwn|QuotaLast
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites race race-large bench-check bench compare page keda envoy chart compat hosts soak faults-check faults chaos proof fuzz windows
+.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites race race-large bench-check bench compare page keda envoy chart grafana compat hosts soak faults-check faults chaos proof fuzz windows
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,7 +66,7 @@ test-all: test golangci race-large bench-check store-suites page ## test, and th
 	SLUICE_STRICT=1 $(GO) test -count=1 -run 'Shares|LoneClass|ChainAcross' ./test/fleet ./test/agents
 	$(GO) test -count=1 -tags slow -run KilledHolders -v ./test/agents
 	scripts/need-intercept-tools gh && $(GO) test -count=1 -timeout 20m -tags slow ./test/intercept
-	$(MAKE) chart envoy compat windows
+	$(MAKE) chart grafana envoy compat windows
 	SLUICE_STRICT=1 $(MAKE) hosts
 	scripts/need-prometheus && $(GO) test -count=1 -tags slow ./test/monitor
 	scripts/need-install-tools && $(GO) test -count=1 -timeout 40m -tags slow ./test/install
@@ -151,6 +151,9 @@ keda: ## drive the scaler with KEDA's own client (takes many minutes to build th
 
 chart: ## the Helm chart with Helm itself, its manifests against the schemas of Kubernetes (takes minutes to build the first time)
 	cd test/chart && $(GO) vet . && $(GO) test -count=1 .
+
+grafana: ## the dashboard against Grafana's own schemas (takes a minute to build the first time)
+	cd test/grafana && $(GO) vet . && $(GO) test -count=1 .
 
 compat: need-redis ## the previous release next to this version, on one store and as client and daemon of each other
 	scripts/previous >/dev/null && $(GO) test -count=1 -timeout 20m -tags slow -v ./test/compat
