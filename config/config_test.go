@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write the expected messages and the schema anew")
 
-// environment is what the files in testdata find in theirs.
+// environment is the environment of the files in testdata.
 func environment(name string) (string, bool) {
 	value, set := map[string]string{
 		"REDIS_PASSWORD": "s3cret:%2F%3F%23[]@word", "TTL": "90s", "EMPTY": "", "LIMIT": "80/min", "SECRET": "hunter2", "USERNAME": "me",
@@ -48,7 +48,7 @@ func parse(t testing.TB, src string) *File {
 	return f
 }
 
-// Each file in testdata/bad has a mistake; beside it stands what is said about it.
+// Each file in testdata/bad has a mistake; the file beside it holds the expected message.
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	for _, file := range files(t, "bad") {
@@ -73,7 +73,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// spoken is an error as a user sees it.
+// spoken returns an error as a user sees it.
 func spoken(err error) string {
 	var all Errors
 	var one *ParseError
@@ -87,7 +87,7 @@ func spoken(err error) string {
 	return b.String()
 }
 
-// What is printed reads as the same configuration, and is printed the same again.
+// The printed configuration parses to the same configuration, and prints the same again.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, file := range files(t, "good") {

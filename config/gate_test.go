@@ -23,7 +23,7 @@ func gate(t testing.TB, f *File) sluice.Config {
 	return c
 }
 
-// One line turns each feature off, and nothing else changes.
+// One line turns off each feature, and changes nothing else.
 func TestOneLineTurnsItOff(t *testing.T) {
 	t.Parallel()
 	on := func() sluice.Config { return gate(t, parse(t, string(read(t, "testdata/good/plain.yaml")))) }
@@ -71,7 +71,7 @@ func TestOnStoreFailure(t *testing.T) {
 	}
 }
 
-// What passes the checks can be opened.
+// A file that passes the checks can be opened.
 func TestGateOpens(t *testing.T) {
 	t.Parallel()
 	for _, file := range files(t, "good") {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A mistake on one line showed the secret on the next: its own message had no excerpt, but that of
-// the other had.
+// Regression: a mistake on one line showed the secret on the next. The secret's own message had no excerpt, but the
+// other one did.
 func TestSecretsNearAMistakeAreNotShown(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -42,7 +42,7 @@ func TestSecretsNearAMistakeAreNotShown(t *testing.T) {
 	}
 }
 
-// What turns the direction of text around stays out of excerpts, as control characters do.
+// Excerpts leave out characters that change the text direction, as they do control characters.
 func TestExcerptsKeepTheirDirection(t *testing.T) {
 	t.Parallel()
 	_, err := Parse("f.yaml", []byte("\"a\u202eb\": 1\n"), func(string) (string, bool) { return "", false })
@@ -52,7 +52,7 @@ func TestExcerptsKeepTheirDirection(t *testing.T) {
 	}
 }
 
-// Show showed the password among the parameters of a store's address.
+// Regression: Show showed the password among the parameters of a store's address.
 func TestShownConfigurationHasNoPassword(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -74,7 +74,7 @@ func TestShownConfigurationHasNoPassword(t *testing.T) {
 	}
 }
 
-// What a store's address may look like.
+// Valid and invalid addresses of stores.
 func TestAddressesOfStores(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{

@@ -39,7 +39,7 @@ var effective = map[string]string{
 	"resources.limits.unit": "gate", "resources.limits.per": "gate", "resources.limits.resets": "gate",
 }
 
-// leaves are the paths of all fields of a type.
+// leaves collects the paths of all fields of a type.
 func leaves(t reflect.Type, path string, all map[string]bool) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()
@@ -59,7 +59,7 @@ func leaves(t reflect.Type, path string, all map[string]bool) {
 	}
 }
 
-// A field is acted on, or config check warns of it: a new one has to be declared.
+// A field has an effect, or config check warns about it: a new field has to be declared.
 func TestEveryFieldHasAnEffectOrAWarning(t *testing.T) {
 	all := map[string]bool{}
 	leaves(reflect.TypeFor[File](), "", all)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What is lent is read again as the same configuration, less what is nobody else's.
+// A lent configuration parses to the same configuration, without the daemon's own settings.
 func TestLend(t *testing.T) {
 	src, err := os.ReadFile(filepath.Join("testdata", "good", "everything.yaml"))
 	if err != nil {
@@ -43,7 +43,7 @@ func TestLend(t *testing.T) {
 	}
 }
 
-// Presets are told as they are in force, and a variable as what it holds.
+// Presets are lent as they are in force, and variables as their values.
 func TestLendPresets(t *testing.T) {
 	f := Default()
 	f.AddPresets()

@@ -44,7 +44,7 @@ agents:
 	}
 }
 
-// Routes know what their models cost: as configured, as the provider's list says, and for families about.
+// Routes know the prices of their models: as configured, from the provider's list, and approximately for families.
 func TestRoutesOfTheFile(t *testing.T) {
 	t.Parallel()
 	f := parse(t, `
@@ -77,8 +77,8 @@ routes:
 	}
 }
 
-// Prices of a file count after those that are configured, and before those of this version. Whoever is lent the configuration does not
-// look for the file on another machine.
+// Prices of a price file come after configured ones, and before those of this version. A lent configuration does not
+// refer to the file, which is on another machine.
 func TestPricesOfAFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "prices.json")

@@ -10,7 +10,7 @@ import (
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
 
-// What check calls right, a gate can be made of.
+// A gate can be built from every file that check accepts.
 func TestCheckedFileOpens(t *testing.T) {
 	for name, text := range map[string]string{
 		"reserve":      "resources: {api: {reserve: 100%}}",

@@ -21,7 +21,7 @@ func limitOf(t *testing.T, c sluice.Config, resource, name string) sluice.Limit 
 	return sluice.Limit{}
 }
 
-// A provider whose limits are known needs no numbers.
+// A provider with known limits needs no numbers.
 func TestProviderBringsItsLimits(t *testing.T) {
 	t.Parallel()
 	f := parse(t, "resources: {hub: {provider: github}, other: {provider: anthropic, limits: [{name: minute, size: 80/min}, {name: requests, size: 50/min}]}, plain: {limits: [{name: minute, size: 80/min}]}}")
@@ -47,7 +47,7 @@ func TestProviderBringsItsLimits(t *testing.T) {
 	}
 }
 
-// A configured limit of the same name takes the provider's place, and caps what answers state.
+// A configured limit of the same name replaces the provider's, and caps the size that responses state.
 func TestConfiguredLimitTakesThePresetsPlace(t *testing.T) {
 	t.Parallel()
 	f := parse(t, `

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What a daemon shows of its configuration holds no secret, and says what is in effect.
+// The configuration that a daemon shows holds no secret, and says what is in effect.
 func TestPublicHoldsNoSecret(t *testing.T) {
 	hash := strings.Repeat("ab", 32)
 	text := `

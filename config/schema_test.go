@@ -50,7 +50,7 @@ var structs = map[string]reflect.Type{
 	"TLS": reflect.TypeFor[TLS](), "Token": reflect.TypeFor[Token](), "DeadLetters": reflect.TypeFor[DeadLetters](),
 }
 
-// Every field of the types is in the schema, with a description, and nothing else is.
+// The schema has every field of the types, with a description, and no others.
 func TestSchemaDescribesEveryField(t *testing.T) {
 	t.Parallel()
 	v := loadSchema(t)
@@ -115,7 +115,7 @@ func TestSchemaAcceptsGoodFiles(t *testing.T) {
 	}
 }
 
-// What is wrong with a field by itself, the schema can tell.
+// The schema catches mistakes within a single field.
 func TestSchemaRefusesBadFiles(t *testing.T) {
 	t.Parallel()
 	v := loadSchema(t)
@@ -133,7 +133,7 @@ func TestSchemaRefusesBadFiles(t *testing.T) {
 	}
 }
 
-// value is a file as JSON would have it.
+// value returns a file as JSON values.
 func value(t testing.TB, name string, src []byte) any {
 	t.Helper()
 	doc, err := strictyaml.Parse(name, "file", src)

@@ -61,7 +61,7 @@ func generate(t *testing.T) []byte {
 	return append(out, '\n')
 }
 
-// mapper describes the types that are not what they are in Go.
+// mapper describes the types whose text form differs from their Go type.
 func mapper(t reflect.Type) *jsonschema.Schema {
 	if pattern, ok := patterns[t]; ok {
 		return &jsonschema.Schema{Type: "string", Pattern: pattern}
@@ -89,8 +89,7 @@ func mapper(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// relax allows what YAML and variables make of a value: a section with nothing in it is null, and
-// any value may be a variable.
+// relax allows what YAML and variables can make of a value: an empty section is null, and any value may be a variable.
 func relax(s *jsonschema.Schema) {
 	if s == nil {
 		return

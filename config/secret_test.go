@@ -10,8 +10,8 @@ import (
 
 var valueOfLine = regexp.MustCompile(`(?m)^( *(?:- )?(?:[^:\n"]+|"[^"\n]*"):) ([^ \n].*)$|[\[ ]([^\[\], \n]+)[\],]`)
 
-// No message and no printed configuration holds what a variable does, whatever value it stands
-// for and whatever is wrong with it.
+// No message and no printed configuration shows the value of a variable, wherever it is used and whatever is wrong with
+// it.
 func TestVariablesAreNotShown(t *testing.T) {
 	t.Parallel()
 	held := []string{
@@ -56,7 +56,7 @@ func TestVariablesAreNotShown(t *testing.T) {
 	}
 }
 
-// A variable's content is a value and never structure.
+// The content of a variable is a value, and never structure.
 func TestVariablesCannotInject(t *testing.T) {
 	t.Parallel()
 	src := "agents:\n  bot: {user: \"${X}\"}\nlisten: ${X:-127.0.0.1:1}\n"

@@ -49,7 +49,7 @@ var absurdForms = []string{
 	`{"x-ratelimit-limit-requests":"100","x-ratelimit-remaining-requests":"0","x-ratelimit-renewalperiod-requests":"%s","x-ratelimit-reset-requests":"0"}`,
 }
 
-// Whatever an answer states that cannot be meant, somebody may try again within backoff.cap, 15 minutes.
+// Whatever absurd limits a response states, a retry is possible within backoff.cap, 15 minutes.
 func TestAbsurdHeadersHoldNobodyForLong(t *testing.T) {
 	forms := slices.Clone(absurdForms)
 	for _, f := range absurdFields {

@@ -46,7 +46,7 @@ func (r *rig) call(method, path, body string, header ...string) (int, map[string
 	return w.Code, out
 }
 
-// want is call for one status.
+// want is call with a check of the status.
 func (r *rig) want(status int, method, path, body string, header ...string) map[string]any {
 	r.Helper()
 	code, out := r.call(method, path, body, header...)
@@ -153,7 +153,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// A token says who its bearer is, and how high it may ask. Nobody gets in without one, and no page of another site.
+// A token identifies its bearer and bounds its class. Requests without a token, and pages of other sites, are refused.
 func TestWhoMayCall(t *testing.T) {
 	hash := func(s string) string { sum := sha256.Sum256([]byte(s)); return hex.EncodeToString(sum[:]) }
 	r := begin(t, "generic", plain+"tokens: [{name: any, hash: "+hash("any")+"}, {name: low, hash: "+hash("low")+", agent: bob, class: p2}, {name: class, hash: "+hash("class")+", class: p2}]\n", nil)
@@ -236,7 +236,7 @@ func TestEvents(t *testing.T) {
 	t.Errorf("no pause was told: %v", in.Err())
 }
 
-// A 403 that only its text explains is understood, and its text is kept nowhere.
+// A 403 that only its text explains is understood, and its text is not stored.
 func TestABodyExplainsARefusal(t *testing.T) {
 	r := begin(t, "generic", "resources: {github: {provider: github, limits: [{name: inflight, concurrency: 10}]}}\n", nil)
 	ticket := func() string {

@@ -79,8 +79,8 @@ var samples = []struct{ method, path, body string }{
 	{"post", "/-/reload", ``},
 }
 
-// The file says what the handlers do: each operation answers as it says, with every field that it requires and none that it does
-// not know, and takes every field that it names.
+// openapi.yaml describes the handlers: each operation responds as stated, with every required field and no unknown one,
+// and accepts every field that it names.
 func TestTheContractIsKept(t *testing.T) {
 	r := begin(t, "generic", strings.Replace(plain, "agents:", `  kept: {upstream: "${UPSTREAM}", dead_letters: on, limits: [{name: inflight, concurrency: 1}]}`+"\nagents:", 1), nil)
 	c := readContract(t)
@@ -123,7 +123,7 @@ func TestTheContractIsKept(t *testing.T) {
 	}
 }
 
-// fits compares an answer with its schema.
+// fits compares a response with its schema.
 func (r *rig) fits(c contract, what, schema string, out map[string]any) {
 	r.Helper()
 	if schema == "" {
@@ -145,7 +145,7 @@ func (r *rig) fits(c contract, what, schema string, out map[string]any) {
 	}
 }
 
-// Every problem is one that the file knows.
+// Every problem type is in openapi.yaml.
 func TestProblemsAreInTheContract(t *testing.T) {
 	r := begin(t, "generic", plain, nil)
 	c := readContract(t)
@@ -155,7 +155,7 @@ func TestProblemsAreInTheContract(t *testing.T) {
 	r.fits(c, "a refusal", "Problem", out)
 }
 
-// What is handled is in the file: the patterns stand in the source.
+// Every handler is in openapi.yaml: the test reads the patterns from the source.
 func TestEveryHandlerIsInTheContract(t *testing.T) {
 	var source []byte
 	for _, file := range []string{"api/api.go", "storeapi/storeapi.go", "storeapi/books.go"} {

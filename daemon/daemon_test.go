@@ -147,7 +147,7 @@ func TestTheModelIsLeftToTheGate(t *testing.T) {
 	}
 }
 
-// Past a budget calls are refused, or take a cheaper model, as it says.
+// When a budget is exceeded, calls are refused or use a cheaper model, as configured.
 func TestBudgets(t *testing.T) {
 	for over, check := range map[string]func(w *httptest.ResponseRecorder, text string) bool{
 		"deny": func(w *httptest.ResponseRecorder, text string) bool {
@@ -175,7 +175,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// However a path is written, it costs the same.
+// A path costs the same, however it is written.
 func TestNobodyGetsRoundTheBudget(t *testing.T) {
 	r := begin(t, "anthropic", routed+"budgets: [{name: all, size: 0.0001 usd/day}]\n", nil)
 	for _, path := range []string{"/v1/messages", "/v1/mess%61ges", "/v1//messages", "/v1%2Fmessages"} {
@@ -205,7 +205,7 @@ tokens: [{name: one, hash: ` + hex.EncodeToString(sum[:]) + `}]
 	}
 }
 
-// Those who are in are served to the end; those who come then find the door closed.
+// Running requests are served to the end; later ones are refused.
 func TestItsEnd(t *testing.T) {
 	r := begin(t, "anthropic", routed, nil)
 	l, err := daemon.Listen(t.Context(), "127.0.0.1:0", false)
@@ -294,7 +294,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// The page is for those who call the daemon by its name.
+// The page is served only under the daemon's own host names.
 func TestPage(t *testing.T) {
 	r := begin(t, "anthropic", routed, nil)
 	for host, status := range map[string]int{"localhost": 200, "evil.example": http.StatusMisdirectedRequest} {

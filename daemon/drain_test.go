@@ -14,8 +14,8 @@ import (
 	"github.com/sluicehq/sluice/provider"
 )
 
-// When the time to drain is over, requests end that would never end by themselves: one whose provider is silent, one
-// that waits for its turn, and one whose body was not read, whose connection nobody watches.
+// When the drain time is over, requests that would never end are cancelled: one with a silent provider, one that waits
+// for its turn, and one with an unread body, whose connection the server does not watch.
 func TestDrainEnds(t *testing.T) {
 	came, over := make(chan struct{}, 10), make(chan struct{})
 	silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// On a Unix socket the host's name says where a request goes, also where the provider's paths are like the daemon's own.
+// On a Unix socket the host name selects the resource, even if the provider's paths look like the daemon's own.
 func TestAProvidersPathsOnASocket(t *testing.T) {
 	r := begin(t, "anthropic", routed, nil)
 	dir, err := os.MkdirTemp("", "sluice") // a socket's path must be short
@@ -47,7 +47,7 @@ func TestAProvidersPathsOnASocket(t *testing.T) {
 	}
 }
 
-// Whose agent the bearer of a token is, the configuration says: another name would be another budget.
+// The configuration decides the user of a token's agent: another user would have another budget.
 func TestABoundAgentHasItsUser(t *testing.T) {
 	sum := sha256.Sum256([]byte("tok"))
 	r := begin(t, "anthropic", routed+`
@@ -61,7 +61,7 @@ budgets: [{name: each, per: user, size: 0.000001 usd/day}]
 	}
 }
 
-// A client that has hung up half way, and could still read, must not take silence for a grant.
+// A client that has hung up half way, and can still read, must not mistake silence for a grant.
 func TestNobodyIsToldThatItIsWell(t *testing.T) {
 	r := begin(t, "generic", plain, nil)
 	held, _ := r.want(200, "POST", "/v1/tickets", `{"resource":"places","agent":"a"}`)["ticket"].(string)

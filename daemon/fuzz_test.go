@@ -34,7 +34,7 @@ budgets: [{name: day, per: fleet, size: 1000 usd/day}]
 
 var backoff = store.Backoff{Start: time.Minute, Factor: 2, Cap: time.Hour}
 
-// fuzzDaemon is a daemon in memory. What text returns is the configuration that a reload reads.
+// fuzzDaemon returns a daemon in memory. text returns the configuration that a reload reads.
 func fuzzDaemon(f *testing.F, text func() string) *daemon.Daemon {
 	f.Helper()
 	load := func() (*config.File, error) {
@@ -72,7 +72,8 @@ func fuzzDaemon(f *testing.F, text func() string) *daemon.Daemon {
 	return d
 }
 
-// leavesAfter is when a client leaves: soon while the fuzzer looks for inputs, and practically never while tests run the known ones.
+// leavesAfter returns when a client leaves: soon while the fuzzer searches for inputs, and practically never while
+// tests run the known ones.
 func leavesAfter() time.Duration {
 	for _, name := range []string{"test.fuzz", "test.fuzzworker"} {
 		if f := flag.Lookup(name); f != nil && f.Value.String() != f.DefValue {
@@ -82,7 +83,7 @@ func leavesAfter() time.Duration {
 	return time.Minute
 }
 
-// answer is what a daemon answers. A stream is ended by its first flush, and one who waits leaves.
+// answer returns a daemon's response. A stream ends with its first flush, and a waiting client leaves.
 func answer(t *testing.T, d *daemon.Daemon, method, path string, body io.Reader) *httptest.ResponseRecorder {
 	t.Helper()
 	at, err := url.ParseRequestURI("http://localhost" + path)
@@ -126,7 +127,7 @@ func answer(t *testing.T, d *daemon.Daemon, method, path string, body io.Reader)
 // methods is what a fuzzer chooses from.
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}
 
-// FuzzAPI sends any body to any route of the API, with any query: it is answered, and what is wrong is told as a problem.
+// FuzzAPI sends any body to any route of the API, with any query: it gets a response, and errors are problems.
 func FuzzAPI(f *testing.F) {
 	d := fuzzDaemon(f, func() string { return fuzzed })
 	for _, r := range rights {
@@ -193,7 +194,7 @@ func hello(t *testing.T, d *daemon.Daemon, spec string) string {
 	return h.Client
 }
 
-// FuzzLentOps applies any operation to a lent pool: the pool goes on deciding, whatever an operation says.
+// FuzzLentOps applies any operation to a lent pool: the pool keeps working.
 func FuzzLentOps(f *testing.F) {
 	d := fuzzDaemon(f, func() string { return fuzzed })
 	spec, err := json.Marshal(store.Spec{Name: "lent", Classes: []store.Class{{Name: "p0", Weight: 60}, {Name: "p1", Weight: 40}}, Throttle: backoff, Overload: backoff, Limits: []store.Limit{{Name: "minute", Kind: store.Rolling, Unit: "requests", Size: 1 << 40, Window: time.Minute}}})
@@ -230,7 +231,8 @@ func FuzzLentOps(f *testing.F) {
 	})
 }
 
-// FuzzReload gives a running daemon any configuration: it takes it as a whole or says what is wrong with it and goes on as before.
+// FuzzReload gives a running daemon any configuration: it applies the whole configuration, or reports the error and
+// goes on as before.
 func FuzzReload(f *testing.F) {
 	var text atomic.Value
 	text.Store(fuzzed)

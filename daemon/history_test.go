@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/internal/history"
 )
 
-// The API tells what happened, of proxied requests and of tickets alike, and says which questions make no sense.
+// The API returns the history of proxied requests and of tickets alike, and rejects invalid queries.
 func TestHistoryByTheAPI(t *testing.T) {
 	r := begin(t, "anthropic", "resources:\n  api: {provider: anthropic, upstream: \"${UPSTREAM}\"}\n  off: {limits: [{name: n, concurrency: 1}]}\n", nil)
 	book := history.Open(history.Options{})
@@ -83,7 +83,7 @@ func TestHistoryByTheAPI(t *testing.T) {
 	}
 }
 
-// Who may not see the status may not see the past.
+// History needs the same access as the status.
 func TestHistoryNeedsAToken(t *testing.T) {
 	r := begin(t, "generic", plain+"tokens: [{name: ops, hash: "+strings.Repeat("ab", 32)+"}]\n", nil)
 	for _, path := range []string{"/v1/history", "/v1/recent", "/v1/config"} {

@@ -14,7 +14,7 @@ resources:
   plain: {upstream: "${UPSTREAM}", limits: [{name: hour, size: 1/h}]}
 `
 
-// A caller of the API cannot make room by inventing labels of keys.
+// A caller of the API cannot get more room by inventing key labels.
 func TestInventedKeysMakeNoRoom(t *testing.T) {
 	r := begin(t, "generic", oneAnHour+fourTokens+"- {name: user, hash: "+tokenHash("user")+", user: u}\n", map[string]string{"THE_KEY": "sk-configured"})
 	mine, err := r.gate.KeyLabel(t.Context(), "sk-configured")
@@ -65,7 +65,7 @@ func TestInventedKeysMakeNoRoom(t *testing.T) {
 	}
 }
 
-// The label of an injected key is that of the header it goes in, and the proxy and the API count it together.
+// The label of an injected key is that of its header, and the proxy and the API count it together.
 func TestAnInjectedKeyIsOneKey(t *testing.T) {
 	r := begin(t, "generic", `
 resources:

@@ -34,7 +34,7 @@ func (r *rig) storeCall(method, path, body string, header ...string) *httptest.R
 	return w
 }
 
-// The file says what is done under /v1/store too.
+// openapi.yaml also describes the routes under /v1/store.
 func TestTheContractOfTheStoreIsKept(t *testing.T) {
 	r := begin(t, "generic", plain, nil)
 	c := readContract(t)
@@ -129,7 +129,8 @@ func TestTheContractOfTheStoreIsKept(t *testing.T) {
 	}
 }
 
-// Whoever has the store can be anybody: a token that is bound to somebody does not get it, and nobody gets another's client.
+// A caller with the store can act as any agent. So a token that is bound to an agent does not get the store, and no
+// token gets another's client.
 func TestTheStoreIsNotForEveryone(t *testing.T) {
 	hash := func(token string) string {
 		sum := sha256.Sum256([]byte(token))
@@ -160,7 +161,7 @@ func TestTheStoreIsNotForEveryone(t *testing.T) {
 	}
 }
 
-// A gate in another process uses the daemon's limits, by the daemon's configuration, across a reload.
+// A gate in another process uses the daemon's limits and configuration, across a reload.
 func TestGateFromAfar(t *testing.T) {
 	r := begin(t, "generic", plain, nil)
 	server := httptest.NewServer(r.daemon)
@@ -212,7 +213,7 @@ func TestGateFromAfar(t *testing.T) {
 	r.until("it has ended", func(s inspect.ResourceStatus) bool { return s.InFlight == 0 && s.Sent == 2 }) // which is said in passing
 }
 
-// until waits until something is so of the resource places.
+// until waits until the status of the resource places satisfies a condition.
 func (r *rig) until(what string, is func(s inspect.ResourceStatus) bool) {
 	r.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/deadletter"
 )
 
-// A client's dead letter is kept without secrets, and only where the resource keeps dead letters.
+// A client's dead letter is kept without secrets, and only if the resource keeps dead letters.
 func TestClientsKeepDeadLetters(t *testing.T) {
 	const resources = `
 resources:

@@ -10,7 +10,7 @@ const wide = `resources: {api: {limits: [{name: hour, size: 100000/h}], light: "
 shares: "off"
 `
 
-// left asks for a ticket, and returns what it says is left.
+// left asks for a ticket, and returns the remaining amount in the response.
 func (r *rig) left(agent string) int {
 	r.Helper()
 	out := r.want(200, "POST", "/v1/tickets", fmt.Sprintf(`{"resource":"api","agent":%q}`, agent))
@@ -22,7 +22,7 @@ func (r *rig) left(agent string) int {
 	return int(n)
 }
 
-// A grant tells what it has left. In a large fleet it tells what was left a moment ago.
+// A grant reports what is left after it. In a large fleet it reports what was left a moment ago.
 func TestLevelsOfGrants(t *testing.T) {
 	r := begin(t, "generic", wide, nil)
 	for i := range 20 {

@@ -11,7 +11,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// A reload and the end let a response of a realtime connection come to its end, and then close the connection.
+// A reload and a shutdown let the response of a realtime connection finish, and then close the connection.
 func TestRealtimeConnectionsAreDrained(t *testing.T) {
 	const text = "resources:\n  openai: {provider: openai, upstream: \"${UPSTREAM}\", limits: [{name: inflight, concurrency: 1}]}\n"
 	for name, end := range map[string]func(r *rig, stop context.CancelFunc) error{

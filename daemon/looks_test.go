@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// The list of those who wait is bounded, says how many there are besides, and has those who are next, of every queue.
+// The list of waiting requests is bounded, reports how many more there are, and holds the next ones of every queue.
 func TestWhyIsBounded(t *testing.T) {
 	r := begin(t, "generic", "resources:\n  one: {limits: [{name: inflight, concurrency: 1}]}\n  two: {limits: [{name: inflight, concurrency: 1}]}\n", nil)
 	ctx, cancel := context.WithCancel(t.Context())

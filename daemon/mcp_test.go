@@ -52,7 +52,7 @@ func (r *rig) tool(c *sdk.ClientSession, name, arguments string) (map[string]any
 	return data, res.Content[0].(*sdk.TextContent).Text
 }
 
-// An agent asks the daemon with the official client. Its token says who it is.
+// An agent asks the daemon with the official client. Its token identifies it.
 func TestAgentsAskWithMCP(t *testing.T) {
 	r := begin(t, "generic", plain+fourTokens, nil)
 	server := httptest.NewServer(r.daemon)
@@ -103,7 +103,8 @@ func TestAgentsAskWithMCP(t *testing.T) {
 	}
 }
 
-// What reaches the protocol has passed the daemon's rules for hosts, origins, tokens and names, and is small.
+// Messages reach the protocol only after the daemon's checks of host, origin, token and name, and within the size
+// limit.
 func TestMCPIsGuarded(t *testing.T) {
 	r := begin(t, "generic", plain+fourTokens, nil)
 	ask := mcpCall("remaining_quota", `{}`)
@@ -153,7 +154,8 @@ func TestMCPIsGuarded(t *testing.T) {
 	}
 }
 
-// A client that asks for a stream of changes must not keep the daemon from ending: there are none, and it is told so at once.
+// A client that asks for a stream of changes must not delay the daemon's shutdown: it is told at once that there is
+// none.
 func TestMCPKeepsNoStreamOpen(t *testing.T) {
 	r := begin(t, "generic", plain, nil)
 	server := httptest.NewServer(r.daemon)

@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// In the mode observe the API grants tickets at once, however little is left. Nothing of them holds anyone after a switch to the
-// mode gate, and those that are still open can be ended.
+// In observe mode the API grants tickets at once, however little is left. After a switch to gate mode they hold no
+// request, and open ones can be ended.
 func TestTicketsOfAnObservedResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const observe = "resources: {api: {mode: observe, limits: [{name: hour, size: 2/h}, {name: places, concurrency: 1}]}}\n"

@@ -25,7 +25,7 @@ func TestUsageOfATicketIsPriced(t *testing.T) {
 	}
 }
 
-// The same call costs the same through the proxy, and with a ticket whose usage is stated when it is closed. A model
+// The same call costs the same through the proxy and with a ticket whose usage is stated when it is closed. A model
 // without a price is flagged both ways.
 func TestProxyAndTicketsCostTheSame(t *testing.T) {
 	r := begin(t, "anthropic", `

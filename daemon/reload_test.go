@@ -55,7 +55,7 @@ func (r *reloads) load() (*config.File, error) {
 	return config.Parse("sluice.yaml", []byte(r.text), none)
 }
 
-// none is an environment with nothing in it.
+// none is an empty environment.
 func none(string) (string, bool) { return "", false }
 
 func reloadable(t *testing.T, text string) *reloads {
@@ -116,8 +116,8 @@ func (r *reloads) must(method, path, body string, header ...string) map[string]a
 
 const onePlace = "resources: {api: {limits: [{name: places, concurrency: 1}]}}\n"
 
-// A ticket that was granted before a reload is ended after it; who waits is served under the new limits; and the gate of before is
-// closed when its last request is gone.
+// A ticket that was granted before a reload can be ended after it. Waiting requests are served under the new limits.
+// The previous gate is closed after its last request.
 func TestReloadUnderThoseWhoUseIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reloadable(t, onePlace)
@@ -164,7 +164,7 @@ func TestReloadUnderThoseWhoUseIt(t *testing.T) {
 	})
 }
 
-// Resources come and go.
+// A reload adds and removes resources.
 func TestReloadOfResources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reloadable(t, onePlace)
@@ -193,7 +193,7 @@ func TestReloadOfResources(t *testing.T) {
 	})
 }
 
-// A configuration that is wrong, or that cannot be had, changes nothing.
+// A wrong or unreadable configuration changes nothing.
 func TestReloadKeepsWhatThereIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reloadable(t, onePlace)
@@ -263,7 +263,7 @@ func TestReloadsAreOneAtATime(t *testing.T) {
 	})
 }
 
-// Whoever may not hold everybody may not reload; a token that is gone is gone at once; tickets stay their owners'.
+// Only callers of the highest class may reload. A removed token is invalid at once. Tickets keep their owners.
 func TestReloadAndTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := onePlace + "tokens:\n- {name: boss, hash: \"" + hashOf("b") + "\"}\n- {name: low, class: p2, agent: worker, hash: \"" + hashOf("l") + "\"}\n"
@@ -291,7 +291,8 @@ func TestReloadAndTokens(t *testing.T) {
 	})
 }
 
-// Who listens to events is sent away when another configuration says who may: it comes back by itself.
+// Event listeners are disconnected by a reload, because the new configuration decides who may listen. They reconnect by
+// themselves.
 func TestReloadEndsListening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reloadable(t, onePlace)
@@ -314,7 +315,7 @@ func TestReloadEndsListening(t *testing.T) {
 	})
 }
 
-// What was spent stays spent, also where only memory knows.
+// Spent budgets stay spent, also with a store in memory.
 func TestReloadKeepsBudgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reloadable(t, onePlace+"budgets: [{name: all, size: 1 usd/day, over: deny}]\n")

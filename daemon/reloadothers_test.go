@@ -16,8 +16,8 @@ import (
 	_ "github.com/sluicehq/sluice/store/filestore"
 )
 
-// A change that another process stands in the way of is refused as a whole: what was changed already is put back. A size that it holds
-// down is told.
+// A change that another process prevents is refused as a whole, and changes already made are undone. A size that
+// another process holds down causes a warning.
 func TestReloadBesideAnotherProcess(t *testing.T) {
 	const both = "resources:\n  first: {limits: [{name: places, concurrency: 2}]}\n  second: {limits: [{name: minute, size: 5/min}]}\n"
 	url := "file:" + t.TempDir()

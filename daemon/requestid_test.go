@@ -14,7 +14,7 @@ import (
 
 const idHeader = "X-Request-Id"
 
-// Every answer of the daemon's own has an id: the client's, if it can be used as it is.
+// Every response of the daemon itself has an id: the client's, if it is valid.
 func TestRequestIDs(t *testing.T) {
 	r := begin(t, "generic", plain, nil)
 	var log bytes.Buffer
@@ -59,7 +59,7 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
-// What a provider answers keeps the provider's ids, and gets none of the gate's. What the gate answers in its place has one.
+// A provider's response keeps the provider's ids and gets none of the gate's. A response of the gate itself has one.
 func TestRequestIDsOfProviders(t *testing.T) {
 	ids := http.Header{}
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

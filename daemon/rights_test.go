@@ -115,7 +115,7 @@ var rights = []right{
 	{does: "send through the proxy as another agent", route: "GET /NAME/", path: "/@eve/api/", open: 200, top: 200, low: 200, bob: 403},
 }
 
-// tokenHash is a token as a configuration has it.
+// tokenHash returns the hash of a token, as in a configuration.
 func tokenHash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
@@ -158,7 +158,7 @@ func (r *rig) as(token, method, path, body string, user ...string) (int, string)
 	return w.Code, w.Body.String()
 }
 
-// mcpCall is a message that calls a tool.
+// mcpCall returns a message that calls a tool.
 func mcpCall(tool, arguments string) string {
 	return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments + `}}`
 }

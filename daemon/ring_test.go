@@ -39,7 +39,7 @@ func (w *witness) take() []string {
 	return all
 }
 
-// Keys of a ring go in the provider's header, in the place of what the client sends, and each has its own limits.
+// Keys of a ring are sent in the provider's header, in place of the client's key, and each has its own limits.
 func TestKeysOfTheEnvironment(t *testing.T) {
 	bad := "none"
 	var mu sync.Mutex
@@ -117,7 +117,7 @@ resources:
 	}
 }
 
-// Calls that take no turn go with another key too, and those that are only observed go once, as ever.
+// Calls that take no turn are also retried with another key. Calls that are only observed are sent once.
 func TestOtherKeysOfCallsThatTakeNoTurn(t *testing.T) {
 	for mode, want := range map[string]int{"gate": http.StatusOK, "observe": http.StatusUnauthorized} {
 		t.Run(mode, func(t *testing.T) {

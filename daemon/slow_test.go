@@ -30,7 +30,7 @@ func (l *pipes) Accept() (net.Conn, error) {
 func (l *pipes) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
 func (l *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
 
-// A body that does not come is not waited for, whoever sends it; one who waits for a ticket is not cut off.
+// A body that does not arrive is not waited for. A client that waits for a ticket is not cut off.
 func TestSlowBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reloadable(t, onePlace)

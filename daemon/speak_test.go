@@ -11,7 +11,7 @@ import (
 
 const userTokens = "tokens:\n- {name: top, hash: %s}\n- {name: low, hash: %s, class: p2}\n- {name: ann, hash: %s, class: p2, user: ann}\n"
 
-// A token below the highest class spent the budgets of users, and took their slots, by stating their names.
+// Regression: a token below the highest class spent the budgets of users, and took their slots, by stating their names.
 func TestALowerTokenDoesNotSpeakForUsersOfTheHighestClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := fmt.Sprintf("resources: {api: {limits: [{name: minute, size: 1000/min}]}}\n"+userTokens, tokenHash("top"), tokenHash("low"), tokenHash("ann"))
@@ -66,7 +66,7 @@ func (r *rig) leftOf(name string) int64 {
 	return 0
 }
 
-// One false ticket used up a daily limit: nobody could go on before midnight.
+// Regression: one false ticket used up a daily limit, so that all requests were held until midnight.
 func TestFalseUsageLeavesMostOfADailyLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := beginAPI(t, "resources: {api: {limits: [{name: day, size: 1000000/day, unit: input_tokens, kind: fixed}]}}\n"+fourTokens)
@@ -107,7 +107,7 @@ func TestFalseUsageLeavesMostOfADailyLimit(t *testing.T) {
 	})
 }
 
-// A ticket of a lower token that stated 100 USD and was never closed emptied a budget that everybody shares.
+// Regression: an unclosed ticket of a lower token that stated 100 USD emptied a shared budget.
 func TestFalseMoneyLeavesMostOfASharedBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := beginAPI(t, "resources: {api: {limits: [{name: minute, size: 1000/min}]}}\nbudgets: [{name: all, size: 80 usd/day}]\n"+fourTokens)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A base URL without a resource gets an answer that says which one to use.
+// A base URL without a resource gets a response that names the right one.
 func TestBaseURLWithoutAResource(t *testing.T) {
 	r := begin(t, "anthropic", `
 resources:

@@ -30,7 +30,7 @@ func certs(t *testing.T) redisrun.Certs {
 	return c
 }
 
-// secure serves a daemon with TLS, and returns where it is and what its clients trust.
+// secure serves a daemon with TLS, and returns its address and the TLS config of its clients.
 func (r *rig) secure(c redisrun.Certs) (string, *tls.Config) {
 	r.Helper()
 	cert, err := daemon.LoadCertificate(c.Cert, c.Key, nil)
@@ -64,7 +64,7 @@ func (r *rig) secure(c redisrun.Certs) (string, *tls.Config) {
 	return url, &tls.Config{RootCAs: pool}
 }
 
-// client speaks one version of HTTP.
+// client returns a client for one version of HTTP.
 func (r *rig) client(config *tls.Config, http2 bool) *http.Client {
 	transport := &http.Transport{TLSClientConfig: config.Clone(), Protocols: new(http.Protocols)}
 	transport.Protocols.SetHTTP1(!http2)
@@ -121,7 +121,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// Without TLS a page of this site is a plain one, or one of which the browser says so because TLS ends on the way.
+// Without TLS a page of this site is plain, or the browser vouches for it because TLS ends on the way.
 func TestOriginWithoutTLS(t *testing.T) {
 	r := begin(t, "generic", plain, nil)
 	r.want(200, "GET", "/v1/status", "", "Origin", "http://localhost")
@@ -131,7 +131,7 @@ func TestOriginWithoutTLS(t *testing.T) {
 	r.want(403, "GET", "/v1/status", "", "Origin", "https://evil.example", "Sec-Fetch-Site", "same-origin")
 }
 
-// Who follows a provider's pages comes back the way it came.
+// Links in a provider's responses lead back over the same scheme.
 func TestLinksByTLS(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Link", "<http://"+r.Host+"/next?page=2>; rel=\"next\"")
@@ -215,7 +215,7 @@ func TestBadCertificates(t *testing.T) {
 	}
 }
 
-// A renewed certificate is shown without a restart; one that is half written, or gone, is not.
+// A renewed certificate is used without a restart; a half-written or missing one is not.
 func TestRenewedCertificates(t *testing.T) {
 	first, second := certs(t), certs(t)
 	synctest.Test(t, func(t *testing.T) {

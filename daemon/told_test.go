@@ -43,7 +43,7 @@ func beginAPI(t *testing.T, text string) *rig {
 	return r
 }
 
-// paused is how long the resource is held from now on.
+// paused returns how long the resource is still held.
 func (r *rig) paused() time.Duration {
 	r.Helper()
 	s, err := r.gate.Resource(r.Context(), "api")
@@ -56,7 +56,7 @@ func (r *rig) paused() time.Duration {
 	return time.Until(*s.PausedUntil)
 }
 
-// tell reports an answer of a ticket.
+// tell reports a response for a ticket.
 func (r *rig) tell(token, ticket, answer string) {
 	r.Helper()
 	if code, body := r.as(token, "POST", "/v1/tickets/"+ticket+"/answer", answer); code != http.StatusOK {
@@ -64,7 +64,7 @@ func (r *rig) tell(token, ticket, answer string) {
 	}
 }
 
-// tries is how long a token's caller has to wait for a ticket, 0 if it gets one.
+// tries returns how long a token's caller has to wait for a ticket, 0 if it gets one.
 func (r *rig) tries(token string) time.Duration {
 	r.Helper()
 	code, body := r.as(token, "POST", "/v1/tickets", `{"resource":"api","agent":"`+token+`","wait_ms":0}`)
@@ -82,7 +82,7 @@ func (r *rig) tries(token string) time.Duration {
 
 const refusal, success = `{"status":429}`, `{"status":200}`
 
-// A token below the highest class reports a refusal with an absurd hint: others wait for the usual pause.
+// A lower token that reports a refusal with an absurd hint causes only the usual pause for others.
 func TestReportedAnswerCannotHoldTheFleet(t *testing.T) {
 	for _, answer := range []string{
 		refusal, `{"status":429,"headers":{"retry-after":"86400"}}`, `{"status":529,"headers":{"retry-after":"86400"}}`, `{"status":503,"headers":{"retry-after":"86400"}}`,
@@ -109,7 +109,7 @@ func TestReportedAnswerCannotHoldTheFleet(t *testing.T) {
 	}
 }
 
-// Refusals that a lower token reports one after the other hold everybody once, and then that token alone.
+// Repeated refusals that a lower token reports hold all callers once, and then only that token.
 func TestRepeatedReportsHoldOnlyTheirToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := beginAPI(t, "resources: {api: {limits: [{name: minute, size: 1000/min}]}}\n"+fourTokens)
@@ -147,7 +147,7 @@ func TestRepeatedReportsHoldOnlyTheirToken(t *testing.T) {
 	})
 }
 
-// A refusal that a lower token reports and a probe of the highest class confirms escalates as any other.
+// A refusal that a lower token reports and a probe of the highest class confirms escalates like any other.
 func TestReportedRefusalThatTheProbeConfirmsEscalates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := beginAPI(t, "resources: {api: {limits: [{name: minute, size: 1000/min}]}}\n"+fourTokens)
@@ -182,7 +182,7 @@ func (r *rig) spend(token, ticket, usage string) {
 	}
 }
 
-// used is what the limit on tokens has counted.
+// used returns what the limit on tokens has counted.
 func (r *rig) used(limit string) int64 {
 	r.Helper()
 	s, err := r.gate.Resource(r.Context(), "api")
@@ -198,8 +198,8 @@ func (r *rig) used(limit string) int64 {
 	return 0
 }
 
-// What a lower token honestly used counts in full, up to the whole limit: fewer than the provider counts would let others
-// go over it.
+// Honest usage of a lower token counts in full, up to the whole limit. Counting less than the provider would let others
+// exceed it.
 func TestHonestUsageOfALowerTokenCountsInFull(t *testing.T) {
 	for _, kind := range []string{"bucket", "rolling", "fixed"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -222,7 +222,8 @@ func TestHonestUsageOfALowerTokenCountsInFull(t *testing.T) {
 	}
 }
 
-// A lower token that may not take a ticket for many requests cannot state many either: it would hold everyone for a window.
+// A lower token may not take a ticket for many requests, and cannot state many either: that would hold all callers for
+// a window.
 func TestOneTicketOfALowerTokenIsNotAWholeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := beginAPI(t, fmt.Sprintf(limited, "rolling")+fourTokens)
@@ -237,7 +238,8 @@ func TestOneTicketOfALowerTokenIsNotAWholeLimit(t *testing.T) {
 	})
 }
 
-// Absurd usage that a lower token states holds others for a window, two where a bucket drains, however many tickets state it.
+// Absurd usage that a lower token states holds others for one window, or two with a bucket, however many tickets state
+// it.
 func TestAbsurdUsageOfALowerTokenHoldsOneWindow(t *testing.T) {
 	for kind, most := range map[string]time.Duration{"bucket": 2, "rolling": 1, "fixed": 1} {
 		for _, usage := range []string{`"input_tokens":1000000000000`, `"requests":1000000000000`} {
@@ -261,7 +263,7 @@ func TestAbsurdUsageOfALowerTokenHoldsOneWindow(t *testing.T) {
 	}
 }
 
-// Money that a lower token states counts up to 10 USD for each ticket, and as stated below that; with tokens, up to twice what they cost.
+// Money that a lower token states counts up to 10 USD per ticket and, with tokens, up to twice their price.
 func TestMoneyStatedByALowerTokenIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := beginAPI(t, "resources: {api: {limits: [{name: minute, size: 1000/min}]}}\nbudgets: [{name: all, size: 1000usd/month}]\n"+fourTokens)
@@ -296,7 +298,7 @@ func TestMoneyStatedByALowerTokenIsBounded(t *testing.T) {
 	})
 }
 
-// Tickets that lower tokens never close leave the highest class its part of each limit.
+// Unclosed tickets of lower tokens leave the highest class its part of each limit.
 func TestOpenTicketsOfLowerTokensLeaveRoom(t *testing.T) {
 	for _, limit := range []string{"{name: l, concurrency: 8}", "{name: l, size: 8/min}", "{name: l, size: 800/min, unit: input_tokens}"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -32,7 +32,7 @@ func TestThePage(t *testing.T) {
 	}
 }
 
-// Every answer has them: an error page can be framed and sniffed like any other.
+// Every response has the security headers: an error page can be framed and sniffed like any other.
 func TestHeaders(t *testing.T) {
 	for _, c := range []struct{ method, path string }{{"GET", "/"}, {"GET", "/page/main.js"}, {"GET", "/page/nothing.js"}, {"POST", "/"}} {
 		h := ask(t, c.method, c.path).Header()
@@ -83,7 +83,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// What the files refer to is there, and is here: nothing comes from elsewhere, and data never becomes markup.
+// All referenced files exist and are local, and data never becomes markup.
 func TestFilesAgree(t *testing.T) {
 	all := load()
 	refers := regexp.MustCompile(`(?:from '\./|(?:src|href)="/page/)([^'"]+)['"]`)

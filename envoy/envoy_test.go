@@ -104,7 +104,7 @@ func TestRequestsAreLimited(t *testing.T) {
 	}
 }
 
-// All descriptors of a question are about one request: it takes from all limits or from none.
+// All descriptors of a question describe one request: it takes from all limits or from none.
 func TestDescriptorsAreOneRequest(t *testing.T) {
 	t.Parallel()
 	gate := openGate(
@@ -171,7 +171,7 @@ func TestWindowsAreWrittenInUnits(t *testing.T) {
 	}
 }
 
-// What is not understood is an error with a reason, and is told to the log once: Envoy would let such requests go without a word.
+// An invalid question gets an error with a reason, and is logged once: Envoy would silently let such requests go.
 func TestQuestionsThatMeanNothing(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -214,7 +214,7 @@ func TestQuestionsThatMeanNothing(t *testing.T) {
 	}
 }
 
-// A reload closes the gate before: questions go to the new one, and none is lost.
+// A reload closes the previous gate: questions go to the new one, and none is lost.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	first := openGate(t, sluice.Limit{Name: "first", Size: 5, Window: time.Minute})

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehq/sluice/envoy"
 )
 
-// FuzzQuestion asks any question as it comes over the wire: there is a decision with a status for each descriptor, or an error that blames
-// the question.
+// FuzzQuestion asks any question as it comes over the wire: the response has a status for each descriptor, or an error
+// that blames the question.
 func FuzzQuestion(f *testing.F) {
 	s := envoy.New(envoy.Options{Gate: openGate(f,
 		sluice.Limit{Name: "minute", Kind: sluice.Rolling, Size: 1000, Window: time.Minute},

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A client's malformed chunks are the client's fault, whether the body is read before it is sent or while it is.
+// Malformed chunks are the client's fault, whether the body is read before it is sent or while it is.
 func TestBadChunkingIsTheClients(t *testing.T) {
 	r := begin(t, perMinute(100), func(_ http.ResponseWriter, q *http.Request) { _, _ = io.Copy(io.Discard, q.Body) }, nil)
 	long := strings.Repeat("x", 5<<20)

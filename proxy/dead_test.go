@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
-// deadAddress is one where nothing listens.
+// deadAddress returns an address where nothing listens.
 func deadAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -27,7 +27,7 @@ func deadAddress(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// A client behind a dead provider is told so soon, in the provider's own words, and everybody else is told why.
+// A client of a dead provider soon gets an error in the provider's own format, and the status says why.
 func TestDeadProviders(t *testing.T) {
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(secure.Close)

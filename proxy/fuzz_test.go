@@ -27,8 +27,8 @@ func (s *passedOn) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
 }
 
-// FuzzHeaders sends any headers, a line each, to any path of a proxy with tokens: a request gets on only if it bears one, nothing that is for the
-// gate goes on with it, and the names that it is counted under are bounded.
+// FuzzHeaders sends any headers, one per line, to any path of a proxy with tokens. A request passes only with a token,
+// headers for the gate do not reach the provider, and the names it is counted under are bounded.
 func FuzzHeaders(f *testing.F) {
 	const token, canary = "the-token-of-the-test", "sluice-only"
 	to, sum := &passedOn{}, sha256.Sum256([]byte(token))

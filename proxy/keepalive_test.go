@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/proxy"
 )
 
-// heldRig is a proxy whose resource is paused, and which keeps streams alive.
+// heldRig returns a proxy with a paused resource that keeps streams alive.
 func heldRig(t *testing.T, dialect string, every time.Duration, answer http.HandlerFunc) *rig {
 	t.Helper()
 	r := begin(t, perMinute(100), answer, func(o *proxy.Options) {
@@ -29,7 +29,7 @@ func heldRig(t *testing.T, dialect string, every time.Duration, answer http.Hand
 	return r
 }
 
-// open sends a request that is to be held, and returns the answer when it has begun.
+// open sends a request that will be held, and returns the response when it has begun.
 func (r *rig) open(ctx context.Context, path, body string) *http.Response {
 	r.Helper()
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, r.proxy.URL+path, strings.NewReader(body))
@@ -44,7 +44,7 @@ func (r *rig) open(ctx context.Context, path, body string) *http.Response {
 	return resp
 }
 
-// signs reads so many events, which are all the same.
+// signs reads n identical events.
 func signs(t *testing.T, in *bufio.Reader, n int, event string) {
 	t.Helper()
 	for range n {
@@ -89,7 +89,7 @@ func TestHeldStreamIsKeptAlive(t *testing.T) {
 	}
 }
 
-// After the first sign of life the status is 200. What goes wrong then is told in the stream, as the provider tells it.
+// After the first keep-alive the status is 200. Later errors arrive in the stream, in the provider's format.
 func TestHeldStreamIsToldOfErrors(t *testing.T) {
 	for dialect, of := range map[string]struct{ path, sign, body, want string }{
 		"anthropic": {
@@ -122,7 +122,7 @@ func TestHeldStreamIsToldOfErrors(t *testing.T) {
 	}
 }
 
-// A gate that ends tells those who wait, in the stream as well.
+// A gate that shuts down tells waiting streams too.
 func TestHeldStreamIsToldThatTheGateEnds(t *testing.T) {
 	r := heldRig(t, "anthropic", soon, hello)
 	resp := r.open(t.Context(), "/@a/api/v1/messages", `{"model":"m","stream":true,"max_tokens":9,"messages":[]}`)
@@ -137,7 +137,7 @@ func TestHeldStreamIsToldThatTheGateEnds(t *testing.T) {
 	}
 }
 
-// A client that goes away while it is held gives its place up.
+// A client that goes away while it is held leaves the queue.
 func TestHeldStreamOfAClientThatIsGone(t *testing.T) {
 	r := heldRig(t, "anthropic", soon, hello)
 	ctx, leave := context.WithCancel(t.Context())
@@ -152,7 +152,7 @@ func TestHeldStreamOfAClientThatIsGone(t *testing.T) {
 	}
 }
 
-// What is no stream, or is not to be kept alive, waits without a word.
+// Requests that are no streams, or need no keep-alive, get nothing while they wait.
 func TestOnlyHeldStreamsAreKeptAlive(t *testing.T) {
 	for name, of := range map[string]struct {
 		dialect, path, body string

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
-// observing is a gate that observes a resource of which nothing is left.
+// observing returns a gate that observes an exhausted resource.
 func observing(t *testing.T) *sluice.Gate {
 	t.Helper()
 	gate, err := sluice.Open(t.Context(), sluice.Config{Store: "mem:", Resources: map[string]sluice.Resource{"api": {Observe: true, Limits: onePlace()}}})
@@ -25,8 +25,8 @@ func observing(t *testing.T) *sluice.Gate {
 	return gate
 }
 
-// A client that goes away in the middle of an observed request, before the answer or within it, ends that request at the provider.
-// It is not sent again, the next one goes at once, and when the exchange is over nothing is in flight.
+// A client that goes away during an observed request, before the response or within it, ends that request at the
+// provider. It is not sent again, the next one goes at once, and when the exchange is over nothing is in flight.
 func TestObservedClientGoesAway(t *testing.T) {
 	for _, answers := range []bool{false, true} {
 		begun, gone, over := make(chan struct{}, 9), make(chan struct{}, 9), make(chan struct{}, 9)
@@ -86,8 +86,8 @@ func await(t *testing.T, c <-chan struct{}, what string) {
 	}
 }
 
-// A gate within a gate, as runs within runs are: an observed request counts once, and the provider sees nothing of either. A gate
-// in the mode gate takes nobody's word that it was observed.
+// Nested gates, as in nested runs: an observed request counts once, and the provider sees no trace of either gate. A
+// gate in gate mode does not believe that a request was observed.
 func TestNestedObservedGatesCountOnce(t *testing.T) {
 	for _, outerObserves := range []bool{true, false} {
 		outerGate, innerGate := observing(t), observing(t)
@@ -122,7 +122,7 @@ func TestNestedObservedGatesCountOnce(t *testing.T) {
 	}
 }
 
-// In the mode observe a request through the proxy arrives once, without Sluice's own headers and otherwise as it came.
+// In observe mode a request through the proxy arrives once, without Sluice's own headers and otherwise unchanged.
 func TestObservedRequestsPassTheProxyAsTheyCame(t *testing.T) {
 	gate := observing(t)
 	r := begin(t, nil, func(w http.ResponseWriter, _ *http.Request) {

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehq/sluice/proxy"
 )
 
-// waitsFor is whom an agent waits for, as the gate knows.
+// waitsFor returns the agent that an agent waits for, according to the gate.
 func (r *rig) waitsFor(agent string) string {
 	r.Helper()
 	s, err := r.gate.Status(r.Context())
@@ -81,7 +81,7 @@ func TestAParentNobodyKnowsIsNone(t *testing.T) {
 	}
 }
 
-// A token speaks for the agent that it is for, as a child, and for no other.
+// A token names only its own agent as the child.
 func TestATokenSpeaksOfItselfAsAChild(t *testing.T) {
 	sum := sha256.Sum256([]byte("secret"))
 	r := begin(t, perMinute(100), hello, func(o *proxy.Options) {
@@ -99,7 +99,8 @@ func TestATokenSpeaksOfItselfAsAChild(t *testing.T) {
 	}
 }
 
-// A token below the highest class kept agents of the highest from new work by naming them as its parents.
+// Regression: a token below the highest class kept agents of the highest class from new work by naming them as its
+// parents.
 func TestALowerTokenDoesNotHoldParentsOfAHigherClass(t *testing.T) {
 	sum := sha256.Sum256([]byte("secret"))
 	r := begin(t, perMinute(100), hello, func(o *proxy.Options) {
@@ -123,7 +124,7 @@ func TestALowerTokenDoesNotHoldParentsOfAHigherClass(t *testing.T) {
 	}
 }
 
-// While the child is held, its parent is told, by way of the chain.
+// While the child is held, the chain tells its parent.
 func TestParentOfOneThatIsHeldIsTold(t *testing.T) {
 	r := begin(t, perMinute(100), hello, nil)
 	r.lease("boss")

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/sim/mock"
 )
 
-// subscribed is a rig whose provider is a mock with a subscription.
+// subscribed returns a rig whose provider is a mock with a subscription.
 func subscribed(t *testing.T, name string, o mock.Options, change func(*proxy.Resource)) (*rig, *mock.Server) {
 	t.Helper()
 	o.Provider, o.Pace = name, -1
@@ -38,7 +38,7 @@ func subscribed(t *testing.T, name string, o mock.Options, change func(*proxy.Re
 	}), m
 }
 
-// ask sends one call to a model, and returns the status, the wait that it is told, and the text.
+// ask sends one call to a model, and returns the status, the Retry-After, and the text.
 func (r *rig) ask(who, path string) (status int, after int, text string) {
 	r.Helper()
 	body := `{"model":"claude-sonnet-5","max_tokens":400,"messages":[{"role":"user","content":"Hello there."}]}`
@@ -61,8 +61,8 @@ func (r *rig) window(name string) (l inspect.LimitStatus) {
 	return l
 }
 
-// A person is let through as long as the subscription has anything left, and then hears it from the provider. Background agents
-// wait, and the provider sees nothing of them.
+// A person's requests pass as long as the subscription has anything left, and then get the provider's refusal.
+// Background agents wait, and their requests do not reach the provider.
 func TestAPersonAndBackgroundAgentsOnASubscription(t *testing.T) {
 	for name, path := range map[string]string{"anthropic": "/v1/messages", "openai": "/v1/responses"} {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestAPersonAndBackgroundAgentsOnASubscription(t *testing.T) {
 	}
 }
 
-// What is beyond the subscription costs money: background agents use it only where that is configured.
+// Use beyond the subscription costs money: background agents use it only if configured.
 func TestOverageIsOptIn(t *testing.T) {
 	for _, on := range []bool{false, true} {
 		r, m := subscribed(t, "anthropic", mock.Options{Plan: []mock.Window{{Length: 5 * time.Hour, Tokens: 500}}, Overage: true}, func(p *proxy.Resource) { p.Overage = on })

@@ -109,7 +109,7 @@ func (r *rig) send(method, path string, body io.Reader, header ...string) (*http
 	return resp, string(text)
 }
 
-// status reads what the gate knows of the resource.
+// status reads the gate's status of the resource.
 func (r *rig) status() inspect.ResourceStatus {
 	r.Helper()
 	s, err := r.gate.Resource(r.Context(), "api")
@@ -281,8 +281,7 @@ func TestWhatIsNoRequestIsRefused(t *testing.T) {
 	}
 }
 
-// A client that cannot be served in time is told when to come back, soon enough for those who give up at a
-// minute.
+// A client that cannot be served in time is told when to retry, soon enough for clients that give up at a minute.
 func TestWhoCannotGoIsTold(t *testing.T) {
 	hour := []sluice.Limit{{Name: "hour", Kind: sluice.Fixed, Size: 1, Window: time.Hour}}
 	r := begin(t, hour, hello, func(o *proxy.Options) {
@@ -302,7 +301,7 @@ func TestWhoCannotGoIsTold(t *testing.T) {
 	}
 }
 
-// Pieces of an answer come when they are sent, not when it is over.
+// Pieces of a response arrive when they are sent, not when it ends.
 func TestPiecesComeAtOnce(t *testing.T) {
 	next := make(chan struct{})
 	r := begin(t, perMinute(100), func(w http.ResponseWriter, _ *http.Request) {
@@ -333,7 +332,7 @@ func TestPiecesComeAtOnce(t *testing.T) {
 	}
 }
 
-// What has passed a gate of the same store is not charged again.
+// A request that has passed a gate of the same store is not charged again.
 func TestNobodyPaysTwice(t *testing.T) {
 	r := begin(t, perMinute(100), hello, func(o *proxy.Options) { o.Via = "store" })
 	r.get("/@a/api/", "X-Sluice-Via", "store") // which is not what a gate says
@@ -410,7 +409,7 @@ func TestUnixSocket(t *testing.T) {
 	}
 }
 
-// Who says that it sends a request again is believed, and sent once.
+// A request that states that it is a retry is sent once.
 func TestRetriesDoNotNest(t *testing.T) {
 	for _, header := range []string{"X-Sluice-Retry", "X-Stainless-Retry-Count"} {
 		r := begin(t, perMinute(100), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, nil)

@@ -53,7 +53,8 @@ func onePlace() []sluice.Limit {
 	return []sluice.Limit{{Name: "inflight", Kind: sluice.Concurrency, Size: 1, Unit: "requests"}}
 }
 
-// An upstream that answers 101 gets no connection: the client gets a 502 in the provider's words, and the place is free.
+// An upstream that responds with 101 gets no connection: the client gets a 502 in the provider's format, and the
+// concurrency slot is free.
 func TestUpstreamAnswers101(t *testing.T) {
 	up := rawUpstream(t, func(w io.Writer) {
 		_, _ = io.WriteString(w, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
@@ -83,7 +84,7 @@ func TestUpstreamAnswers101(t *testing.T) {
 	}
 }
 
-// Informational responses without end are cut off, and the place is free.
+// Endless informational responses are cut off, and the concurrency slot is free.
 func TestUpstreamFloodsInformationalResponses(t *testing.T) {
 	up := rawUpstream(t, func(w io.Writer) {
 		for {

@@ -39,7 +39,7 @@ func pair(tb testing.TB, cert, key string) tls.Certificate {
 	return p
 }
 
-// trusting is a client's config: it trusts one authority, and shows what another has signed.
+// trusting returns a client's config: it trusts one authority, and shows a certificate of another.
 func trusting(tb testing.TB, server redisrun.Certs, client ...redisrun.Certs) grpc.DialOption {
 	tb.Helper()
 	pool := x509.NewCertPool()
@@ -69,7 +69,7 @@ func write(tb testing.TB, file string, text []byte) {
 	}
 }
 
-// mutual is a rig whose clients need a certificate of the authorities in a file.
+// mutual returns a rig whose clients need a certificate of the authorities in a file.
 func mutual(tb testing.TB, server redisrun.Certs, file string, log *slog.Logger) *rig {
 	tb.Helper()
 	config, err := grpcserve.ClientCA(&tls.Config{Certificates: []tls.Certificate{pair(tb, server.Cert, server.Key)}}, file, log)
@@ -107,7 +107,7 @@ func TestClientsNeedACertificate(t *testing.T) {
 	}
 }
 
-// Authorities are changed while it serves, and a file that is wrong changes nothing.
+// Authorities can change while it serves, and a wrong file changes nothing.
 func TestAuthoritiesAreReadAgain(t *testing.T) {
 	first, second := certificates(t), certificates(t)
 	file := filepath.Join(t.TempDir(), "clients.pem")

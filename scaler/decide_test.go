@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// in is a moment after noon.
+// in returns a moment after noon.
 func in(d time.Duration) *time.Time { t := noon.Add(d); return &t }
 
 // configured are limits of all kinds, as a gate is opened with them.
@@ -30,7 +30,7 @@ var configured = []sluice.Limit{
 	{Name: "tokens", Kind: sluice.Rolling, Size: 1000, Window: time.Minute, Unit: "tokens"},
 }
 
-// limit is the state of one of them.
+// limit returns the state of a limit.
 func limit(name string, size, remaining int64, change ...func(*inspect.LimitStatus)) inspect.LimitStatus {
 	l := inspect.LimitStatus{Name: name, Kind: "fixed", Unit: sluice.Requests, Limit: size, Remaining: remaining, Used: size - remaining, Light: "green"}
 	for _, c := range configured {
@@ -175,8 +175,8 @@ func TestAFlowOfUnknownLengthIsAnError(t *testing.T) {
 	}
 }
 
-// Whatever the state is: what replicas use together is not more than what is left, unless it is one; less left or
-// a higher target never means more of them; who is stopped gets none.
+// In every state, replicas together use no more than what is left, unless there is only one. Less left or a higher
+// target never means more replicas. A stopped trigger gets none.
 func TestHeadroomIsNeverMoreThanThereIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Int64Range(1, 1_000_000).Draw(t, "size")

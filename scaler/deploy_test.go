@@ -41,7 +41,7 @@ type manifest struct {
 	}
 }
 
-// manifests are the documents of a file, by kind and name.
+// manifests returns the documents of a file, by kind and name.
 func manifests(tb testing.TB, file string) map[string]manifest {
 	tb.Helper()
 	text, err := os.ReadFile(file)
@@ -60,8 +60,8 @@ func manifests(tb testing.TB, file string) map[string]manifest {
 	}
 }
 
-// The ScaledObject in the repository works as it is: its address is that of the Service next to it, and its
-// trigger gets the replicas that docs/keda.md states for a quota nobody has used.
+// The ScaledObject in the repository works unchanged: its address is that of the Service next to it, and its trigger
+// gets the replicas that docs/keda.md states for an unused quota.
 func TestDeployedScaledObject(t *testing.T) {
 	parts := manifests(t, "../deploy/keda/scaledobject.yaml")
 	service, object := parts["Service sluice-keda"], parts["ScaledObject workers"]
@@ -91,7 +91,7 @@ func TestDeployedScaledObject(t *testing.T) {
 	}
 }
 
-// The certificates are for the name that KEDA calls, and in the Secrets that it and the scaler look into.
+// The certificates are for the name that KEDA calls, and in the Secrets that KEDA and the scaler read.
 func TestDeployedCertificates(t *testing.T) {
 	parts, certs := manifests(t, "../deploy/keda/scaledobject.yaml"), manifests(t, "../deploy/keda/certificates.yaml")
 	trigger := parts["ScaledObject workers"].Spec.Triggers[0]

@@ -1,9 +1,9 @@
 package scaler
 
-// MetricName is what a trigger's metric is called.
+// MetricName returns the name of a trigger's metric.
 func MetricName(t Trigger) string { return t.metricName() }
 
-// Remembered is how many triggers and resources a server has in memory.
+// Remembered returns how many triggers and resources a server has in memory.
 func Remembered(s *Server) (triggers, views int) {
 	from := s.source.Load()
 	s.mu.Lock()
@@ -13,7 +13,7 @@ func Remembered(s *Server) (triggers, views int) {
 	return len(s.triggers), len(from.views)
 }
 
-// Hold keeps calls from looking at a resource until it is released.
+// Hold keeps calls from reading a resource until release is called.
 func Hold(s *Server, resource string) (release func()) {
 	v := s.source.Load().view(resource)
 	v.lock <- struct{}{}

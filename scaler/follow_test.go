@@ -28,7 +28,7 @@ func (r *rig) another(size int64) (*sluice.Gate, map[string]sluice.Resource) {
 	return gate, own
 }
 
-// A new configuration counts at once, for calls and for streams that are open; ramps go on.
+// A new configuration takes effect at once, for calls and for open streams; ramps continue.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := inBubble(t)
@@ -77,7 +77,7 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// A call that has begun looks again: the gate it was looking at is closed by now.
+// A running call reads again, because its gate has been closed meanwhile.
 func TestFollowDuringACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := inBubble(t)
@@ -98,7 +98,7 @@ func TestFollowDuringACall(t *testing.T) {
 	})
 }
 
-// Gates come and go while everybody asks, and nobody hears of it.
+// Gates are replaced during concurrent calls, and no call notices.
 func TestFollowWhileAsked(t *testing.T) {
 	r := overLoopback(t)
 	stream, cancel := context.WithCancel(t.Context())

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzMetadata reads any metadata of a trigger, a line each: the error names the field, and a trigger is one that can be asked for.
+// FuzzMetadata reads any metadata of a trigger, one field per line: an error names the field, and a parsed trigger is
+// valid.
 func FuzzMetadata(f *testing.F) {
 	f.Add("resource=api\nmode=headroom\ntarget=20")
 	f.Add("resourceFromEnv=API\nresource=x")

@@ -88,7 +88,7 @@ func start(tb testing.TB, l net.Listener, address string, config *tls.Config, op
 	return r
 }
 
-// overLoopback is a rig on a real listener.
+// overLoopback returns a rig on a real listener.
 func overLoopback(tb testing.TB) *rig {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -100,7 +100,7 @@ func overLoopback(tb testing.TB) *rig {
 	return r
 }
 
-// inBubble is a rig in virtual time, whose connections are in memory.
+// inBubble returns a rig in virtual time, with connections in memory.
 func inBubble(tb testing.TB) *rig {
 	tb.Helper()
 	l := bufconn.Listen(64 << 10)
@@ -113,7 +113,7 @@ func withTLS(c *tls.Config) grpc.DialOption {
 	return grpc.WithTransportCredentials(credentials.NewTLS(c))
 }
 
-// object is a ScaledObject; pairs are its metadata.
+// object returns a ScaledObject; pairs are its metadata.
 func object(pairs ...string) *externalscaler.ScaledObjectRef {
 	m := map[string]string{"scalerAddress": "sluice:6000"}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -155,7 +155,7 @@ func (r *rig) want(o *externalscaler.ScaledObjectRef, n int64, when string) {
 	}
 }
 
-// states tells the gate what a provider says of an hour's quota.
+// states reports a provider's statement about an hour's quota to the gate.
 func (r *rig) states(resource string, remaining int64, reset time.Duration) {
 	r.tb.Helper()
 	err := r.gate.Observe(context.Background(), sluice.Request{Resource: resource, Agent: "somebody"}, sluice.Answer{
@@ -179,7 +179,7 @@ type told struct {
 	at     time.Time
 }
 
-// follow reads a stream into a channel, which ends with it. The error is there once it has.
+// follow reads a stream into a channel, which is closed with it. The error is set by then.
 func (r *rig) follow(ctx context.Context, o *externalscaler.ScaledObjectRef) (<-chan told, func() error) {
 	r.tb.Helper()
 	stream, err := r.client.StreamIsActive(ctx, o)

@@ -159,7 +159,7 @@ func TestManyAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// However many ScaledObjects and names of resources there are, memory is bounded.
+// Memory is bounded, however many ScaledObjects and names of resources there are.
 func TestMemoryIsBounded(t *testing.T) {
 	r := overLoopback(t)
 	for i := range scaler.MaxTriggers + 50 {
@@ -177,7 +177,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// One client more than there may be has to wait until another is gone.
+// A client beyond the bound waits until another one is gone.
 func TestClientsAreBounded(t *testing.T) {
 	r := overLoopback(t)
 	var conns []*grpc.ClientConn

@@ -68,8 +68,8 @@ func TestSteady(t *testing.T) {
 	}
 }
 
-// Whatever is demanded, and whenever somebody looks: none while stopped, never more than was demanded within the time
-// it takes to settle, back from zero as a ramp and not too soon, and few changes in the careful direction.
+// For any demands at any times: no replicas while stopped, never more than demanded within the settling time, back from
+// zero as a ramp and not too soon, and few changes in the slow direction.
 func TestSteadyWhateverComes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mode := rapid.SampledFrom([]scaler.Mode{scaler.Headroom, scaler.Queue, scaler.Light}).Draw(t, "mode")

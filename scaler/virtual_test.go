@@ -54,7 +54,7 @@ func TestLightsOverAnHour(t *testing.T) {
 	})
 }
 
-// A pause means none; what follows is a ramp, and the stream tells of both within a second.
+// A pause means no replicas, followed by a ramp. The stream reports both within a second.
 func TestPauseAndRamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := inBubble(t)
@@ -123,7 +123,7 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-// One place is taken, and three more wait.
+// One slot is taken, and three more requests wait.
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := inBubble(t)
@@ -159,7 +159,7 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// A stream that nobody ends is ended by the server's stop, in a way that the client takes for the end.
+// The server's stop ends an open stream, in a way that the client takes for a normal end.
 func TestStopEndsStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := inBubble(t)
@@ -176,7 +176,7 @@ func TestStopEndsStreams(t *testing.T) {
 	})
 }
 
-// There is a bound, and places are free again when streams are cancelled.
+// The number of streams is bounded, and cancelled streams make room.
 func TestStreamsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := inBubble(t)
@@ -203,8 +203,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	})
 }
 
-// When the gate is gone there is no number that would be true: so calls get an error and no zero, and a stream
-// has nothing to tell.
+// When the gate is closed no number would be true, so calls get an error and not zero, and a stream reports nothing.
 func TestAClosedGateIsNoZero(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := inBubble(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehq/sluice/provider"
 )
 
-// A webhook is told once that a budget is used up, by whichever command notices first.
+// The command that first notices a used-up budget posts to the webhook, once.
 func TestBudgetAlertIsPosted(t *testing.T) {
 	var mu sync.Mutex
 	var got []inspect.Alert
@@ -79,7 +79,7 @@ func TestReleasedUsageIsPriced(t *testing.T) {
 	sluice(exitRefused, "acquire", "anthropic", "--model", "claude-haiku-4-5")
 }
 
-// Without a budget too, usage stated with release has dollars in the report; a model without a price is flagged.
+// Usage stated with release has dollars in the report also without a budget. A model without a price is flagged.
 func TestReleasedUsageIsInTheReport(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", dir)

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// The intervals are those of the textbooks, and nothing is claimed of a few requests.
+// The intervals match the textbooks, and a few requests lead to no claim.
 func TestConfidenceOfChanges(t *testing.T) {
 	near := func(got, want float64) bool { return math.Abs(got-want) < 0.0005 }
 	// Newcombe (1998), table II: 56 of 70 against 48 of 80, difference 0.2 within 0.0524 and 0.3339.

@@ -20,7 +20,8 @@ import (
 	"github.com/sluicehq/sluice/internal/proctest"
 )
 
-// deadAddress is an address that refuses connections until it is listened on. A socket is bound to it meanwhile: so no other program gets it.
+// deadAddress returns an address that refuses connections until listen is called. A socket is bound to it meanwhile, so
+// that no other program gets it.
 func deadAddress(t *testing.T) (address string, listen func() net.Listener) {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -50,8 +51,8 @@ func deadAddress(t *testing.T) (address string, listen func() net.Listener) {
 	}
 }
 
-// A provider that is gone is told everywhere: to the client in the provider's own words, in the log, the event log, why, the
-// status of another process, and the metrics. When it is back, that is told too.
+// A provider that is gone shows everywhere: in the client's response in the provider's own format, in the log, the
+// event log, why, the status of another process, and the metrics. Its return shows too.
 func TestADeadProviderIsToldEverywhere(t *testing.T) {
 	address, listen := deadAddress(t)
 	dir := t.TempDir()

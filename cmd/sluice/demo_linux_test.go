@@ -21,7 +21,7 @@ func startDemo(t *testing.T, args ...string) (p *process, temp string) {
 	return start(t, []string{"TMPDIR=" + temp}, append([]string{"demo", "--fast"}, args...)...), temp
 }
 
-// living are the processes of a session, apart from its leader.
+// living returns the processes of a session, except for its leader.
 func living(t *testing.T, leader int) (all []string) {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -68,7 +68,7 @@ func leavesNothing(t *testing.T, p *process, temp string) {
 	}
 }
 
-// upTo reads lines up to one that begins like this.
+// upTo reads lines up to one that begins with prefix.
 func (p *process) upTo(prefix string) {
 	p.t.Helper()
 	for said := ""; ; {
@@ -83,8 +83,8 @@ func (p *process) upTo(prefix string) {
 	}
 }
 
-// The demo runs in real time, with a provider that refuses what comes late: on a machine that gives it no processor for a second, it
-// says that it did not come out as promised, and why. In the slow suite it has to.
+// The demo runs in real time, with a provider that refuses late requests. On a machine that stalls for a second, it
+// reports that it did not come out as promised, and why. In the slow suite it has to come out as promised.
 func TestDemoSaysHowItCameOut(t *testing.T) {
 	t.Parallel()
 	r, text := playDemo(t)
@@ -172,7 +172,7 @@ func TestDemoEndsAtASignal(t *testing.T) {
 	}
 }
 
-// Nobody could tell its processes when it is killed: they notice.
+// A killed demo cannot end its processes, so they notice it themselves.
 func TestDemoThatIsKilledLeavesNothing(t *testing.T) {
 	t.Parallel()
 	p, temp := startDemo(t)

@@ -18,7 +18,7 @@ const demoPhaseShape = `{"finished":true,"done":0,"sent":0,"accepted":0,"throttl
 
 const demoShape = `{"ok":true,"why":["text"],"limit":"text","model":"text","calls":0,"ideal_s":0,"before":` + demoPhaseShape + `,"after":` + demoPhaseShape + `}`
 
-// aReport is one that came out as it should.
+// aReport returns the report of a successful demo.
 func aReport() *demo.Report {
 	classes := func(longest float64) []demo.ClassWait {
 		return []demo.ClassWait{{Name: "p0", LongestS: longest}, {Name: "p1", LongestS: longest + 1}, {Name: "p2", LongestS: longest + 2}}
@@ -60,7 +60,7 @@ func TestDemoTable(t *testing.T) {
 	}
 }
 
-// What did not come out as it should is not praised.
+// The table does not praise a bad result.
 func TestDemoTableIsHonest(t *testing.T) {
 	r := aReport()
 	r.OK, r.Why, r.After.Throttled = false, []string{"the provider refused 3 requests that came through the gate"}, 3
@@ -70,7 +70,7 @@ func TestDemoTableIsHonest(t *testing.T) {
 	}
 }
 
-// demoAt is a demo after some time.
+// demoAt returns the view of a demo after some time.
 func demoAt(phase int, elapsed time.Duration, done int, ended bool) demo.View {
 	v := demo.View{Phase: phase, Elapsed: elapsed}
 	for _, a := range demo.Fast().Agents {

@@ -84,7 +84,7 @@ func (p *troubled) sluice(t *testing.T, code int, env []string, args ...string) 
 	return out.String(), err.String()
 }
 
-// giveUp has a gate give a request up.
+// giveUp makes a gate give up a request.
 func (p *troubled) giveUp(t *testing.T, env []string, header ...string) {
 	t.Helper()
 	p.down.Store(500)
@@ -101,7 +101,7 @@ func (p *troubled) giveUp(t *testing.T, env []string, header ...string) {
 	gate.ends(0)
 }
 
-// onDisk tells whether a text is in any file of the state.
+// onDisk returns the files of the state that contain a text.
 func (p *troubled) onDisk(t *testing.T, text string) (in []string) {
 	t.Helper()
 	err := filepath.WalkDir(p.dir, func(path string, d fs.DirEntry, err error) error {

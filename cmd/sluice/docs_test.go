@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehq/sluice/test/docs"
 )
 
-// documentation is all that people read.
+// documentation returns all pages that people read.
 func documentation(t *testing.T) []docs.Page {
 	t.Helper()
 	pages, err := docs.Pages()
@@ -37,7 +37,7 @@ var (
 // noCommands follow the word where it is not the program: in a file's first line, and a user of Redis.
 var noCommands = []string{"history", "on"}
 
-// Every command and every flag of a command that the documentation shows is there.
+// Every command and flag in the documentation exists.
 func TestCommandsInTheDocumentationExist(t *testing.T) {
 	t.Parallel()
 	root, seen := newRoot(), 0
@@ -116,7 +116,7 @@ func flagOf(cmd *cobra.Command, flag string) *pflag.Flag {
 // ofOtherPrograms are flags that stand alone in prose and are not ours.
 var ofOtherPrograms = []string{"read-only", "network", "tags"}
 
-// A flag that stands alone is one of some command.
+// A flag on its own in the documentation belongs to some command.
 func TestFlagsInTheDocumentationExist(t *testing.T) {
 	t.Parallel()
 	known := slices.Clone(ofOtherPrograms)
@@ -158,7 +158,7 @@ const fleetFile = `resources:
   github: {provider: github}
 `
 
-// Lines of shell that need no network, no daemon and no time do what they should.
+// Documented shell lines that need no network, no daemon and no time work.
 func TestDocumentedCommandsRun(t *testing.T) {
 	t.Parallel()
 	var script strings.Builder
@@ -202,7 +202,7 @@ func runScript(t *testing.T, body string) {
 	})
 }
 
-// Transcripts, other than the README's, are what happens when their lines are typed into a shell.
+// Transcripts other than the README's show what happens when their lines are typed into a shell.
 func TestDocumentedTranscripts(t *testing.T) {
 	t.Parallel()
 	seen := 0

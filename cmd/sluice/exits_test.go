@@ -8,8 +8,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// exits CODE ARGS... runs sluice and checks its exit code, which exec alone does
-// not. What it printed is there for stdout and stderr to look at.
+// exits CODE ARGS... runs sluice and checks its exit code, which exec alone does not. The script can check its output
+// with stdout and stderr.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: exits CODE ARGS...")

@@ -50,7 +50,7 @@ func TestAmountsFlag(t *testing.T) {
 	}
 }
 
-// What a request on GitHub costs if nobody says.
+// A request to GitHub has a default cost.
 func TestUsualCost(t *testing.T) {
 	for model, want := range map[string]string{
 		"": "core=1,points=1", "core": "core=1,points=1", "search": "search=1,points=1", "code_search": "code_search=1,points=1",

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/internal/proctest"
 )
 
-// fill takes all room that is left where dir is.
+// fill fills the disk that holds dir.
 func fill(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.Create(filepath.Join(dir, "filler"))
@@ -26,7 +26,7 @@ func fill(t *testing.T, dir string) {
 	}
 }
 
-// smallDisk mounts a disk of 4 MiB. Only root can; others make do with a bound on the size of files.
+// smallDisk mounts a disk of 4 MiB, which only root can do. Without root the test bounds the size of files.
 func smallDisk(t *testing.T) (dir string, ok bool) {
 	dir = t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m,mode=0700"); err != nil {
@@ -41,7 +41,7 @@ func smallDisk(t *testing.T) (dir string, ok bool) {
 	return dir, true
 }
 
-// Looking needs no room on the disk: neither where pools are in use nor where none was ever made.
+// Read-only commands need no disk space, with pools in use and without any pools.
 func TestLookingWorksOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	work := t.TempDir()

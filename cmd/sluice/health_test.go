@@ -62,7 +62,7 @@ func get(t *testing.T, url string) (int, string) {
 	return w.StatusCode, string(text)
 }
 
-// becomes asks until the answer has this status.
+// becomes polls until the response has this status.
 func becomes(t *testing.T, url string, want int) string {
 	t.Helper()
 	for end := time.Now().Add(proctest.Patience); ; time.Sleep(50 * time.Millisecond) {
@@ -76,8 +76,8 @@ func becomes(t *testing.T, url string, want int) string {
 	}
 }
 
-// A daemon whose state directory disappears goes on by itself, and the provider sees no more than its limit. Where the directory
-// cannot be made again the daemon says that it is not well, until it can.
+// A daemon whose state directory disappears recovers by itself, and the provider sees no more than its limit. If the
+// directory cannot be created again, the daemon reports that it is unhealthy until it can.
 func TestADaemonWhoseStateDirectoryDisappears(t *testing.T) {
 	t.Parallel()
 	const limit, window = 5, 2 * time.Second

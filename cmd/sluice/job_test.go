@@ -45,7 +45,7 @@ func TestChildEnvironment(t *testing.T) {
 	}
 }
 
-// The address of a store in the configuration may hold a password; the child reads it there.
+// The store address in the configuration may hold a password; the child reads it there.
 func TestChildIsToldOfTheStore(t *testing.T) {
 	t.Chdir(t.TempDir())
 	here, err := os.Getwd()
@@ -133,7 +133,7 @@ func TestVerdictOfAnExitCode(t *testing.T) {
 	}
 }
 
-// Where there is no place for it, the user is told that the command is not kept.
+// If a dead letter cannot be kept, the user is told.
 func TestLetterThatCannotBeKept(t *testing.T) {
 	t.Chdir(t.TempDir())
 	file := filepath.Join(t.TempDir(), "file")
@@ -159,7 +159,7 @@ func TestLetterThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// A keeper that was told to end starts nothing more.
+// A keeper that was told to end starts no further child.
 func TestNothingIsStartedAfterTheEndWasAskedFor(t *testing.T) {
 	k, ctx := newKeeper(context.Background())
 	defer k.close()
@@ -181,7 +181,7 @@ func testConfig(t *testing.T, text string) *config.File {
 	return f
 }
 
-// The command gets the daemon's token only if that is asked for.
+// The command gets the daemon's token only on request.
 func TestTokenIsNotPassedOn(t *testing.T) {
 	t.Setenv(envStore, "")
 	for _, pass := range []bool{false, true} {

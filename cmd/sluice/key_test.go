@@ -20,7 +20,7 @@ import (
 	"github.com/sluicehq/sluice/sim/mock"
 )
 
-// Of an API key nothing but its label is kept or shown, wherever it came from and whatever the store is.
+// Sluice keeps and shows only the label of an API key, whatever its source and whatever the store.
 func TestAKeyIsKeptNowhere(t *testing.T) {
 	t.Run("file", func(t *testing.T) { keepsNoKey(t, "") })
 	t.Run("redis", func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestAKeyIsKeptNowhere(t *testing.T) {
 	})
 }
 
-// keepsNoKey uses a daemon and commands with a key, and looks for it in all that they say and in all files that they write.
+// keepsNoKey uses a daemon and commands with a key, and searches for it in all their output and files.
 func keepsNoKey(t *testing.T, store string) {
 	m, err := mock.New(mock.Options{Provider: "anthropic", Seed: 1})
 	if err != nil {

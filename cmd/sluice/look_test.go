@@ -23,7 +23,7 @@ func at(d time.Duration) *time.Time {
 	return &t
 }
 
-// drawn is what a screen of a style and width shows.
+// drawn returns what a screen of a style and width shows.
 func drawn(style show.Style, width int, draw func(*screen)) string {
 	var b bytes.Buffer
 	s := &screen{Style: style, w: bufio.NewWriter(&b), width: width, now: noon}
@@ -58,7 +58,7 @@ func someLimit(name, unit, kind, scope string, used, size int64) inspect.LimitSt
 	return inspect.LimitStatus{Name: name, Kind: kind, Unit: unit, Scope: scope, Limit: size, Used: used, Remaining: max(size-used, 0), Light: "green"}
 }
 
-// someStatus has something of everything.
+// someStatus returns a status with an example of everything.
 func someStatus() *inspect.Status {
 	core := someLimit("core", "core", "fixed", "", 4200, 5000)
 	core.ResetAt, core.Light, core.Outside = at(724*time.Second), "amber", 300
@@ -283,7 +283,7 @@ func TestDoctorForPeople(t *testing.T) {
 	}
 }
 
-// Names can be anything: they steer no terminal, keep to their line, and are not endless.
+// Names can be any text: they do not control the terminal, stay on their line, and are cut.
 func TestForeignNamesAreHarmless(t *testing.T) {
 	t.Parallel()
 	nasty := strings.Repeat("x\x1b[2J\u202e\n<b>\u009b\u0301\u0301\u0301\u0301", 800)
@@ -336,7 +336,7 @@ func TestForeignNamesAreHarmless(t *testing.T) {
 	}
 }
 
-// What takes long is told, and a result that comes is not lost by it.
+// A slow read is announced, and its result is not lost.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) {
 // scriptsWithin is when a transcript that hangs is killed. All of them take about half a minute on an idle machine.
 const scriptsWithin = 5 * time.Minute
 
-// transcripts are how scripts in testdata are run, on a store of their own: $STORE. What belongs
-// to the machine, such as events, is in $WORK/state/sluice, whatever the store.
+// transcripts returns how the scripts in testdata run, each on its own store: $STORE. Files of the machine, such as
+// events, are in $WORK/state/sluice, whatever the store.
 func transcripts(store func(*testscript.Env) (url string, err error)) testscript.Params {
 	return testscript.Params{
 		UpdateScripts: os.Getenv("SLUICE_UPDATE") != "",

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/internal/manpage"
 )
 
-// manPages are all pages, by file, and the command that they describe.
+// manPages returns all pages by file, and the root command that they describe.
 func manPages() (*cobra.Command, map[string]string) {
 	root := newRoot()
 	root.InitDefaultCompletionCmd()

@@ -129,7 +129,7 @@ func (n asW7) RoundTrip(r *http.Request) (*http.Response, error) {
 	return n.base.RoundTrip(r)
 }
 
-// What is wrong is told before a client waits, and a signal ends it.
+// Errors are reported before a client waits, and a signal ends the command.
 func TestMCPEnds(t *testing.T) {
 	t.Parallel()
 	bad := start(t, nil, "mcp", "--class", "p9")

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehq/sluice/internal/proctest"
 )
 
-// served starts a mock and returns where it says that it is.
+// served starts a mock and returns the address that it prints.
 func served(t *testing.T, args ...string) (p *process, url string) {
 	t.Helper()
 	p = start(t, nil, append([]string{"mock", "--json", "--listen", "127.0.0.1:0"}, args...)...)

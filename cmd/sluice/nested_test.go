@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A run within a run on the store of a daemon that wants tokens gets the token only with --pass-token, whether it
-// stands in a variable or in the store's address. Without it the inner one says what is missing.
+// A nested run on the store of a daemon with tokens gets the token only with --pass-token, whether the token is in a
+// variable or in the store's address. Without it the inner run says what is missing.
 func TestNestedRunNeedsPassToken(t *testing.T) {
 	t.Parallel()
 	sum := sha256.Sum256([]byte("s3cr3t"))

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// A day without the gate, a day with it: the procedure of docs/cli.md, with an exhausted provider. Twenty requests are twenty arrivals,
-// and whoever is gated afterwards is not held because of them.
+// A day without the gate, then a day with it: the procedure of docs/cli.md, with an exhausted provider. Twenty requests
+// are twenty arrivals, and they hold no gated request afterwards.
 func TestBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	_, provider := served(t, "generic", "--requests", "5/h", "--algorithm", "rolling")
@@ -93,7 +93,7 @@ func TestBeforeAndAfter(t *testing.T) {
 	gate.ends(0)
 }
 
-// A store that is away keeps nobody from a resource that is only observed, not even when the process starts.
+// An unreachable store does not block a resource that is only observed, even when the process starts.
 func TestObserveStartsWithoutItsStore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -116,8 +116,9 @@ func TestObserveStartsWithoutItsStore(t *testing.T) {
 	}
 }
 
-// A ticket that acquire --hold took in the mode observe is released after a switch to the mode gate: exit code 0, and whoever holds
-// the place there keeps it. So does one the other way round. A ticket that never was is still an error.
+// A ticket that acquire --hold took in observe mode can be released after a switch to gate mode, with exit code 0, and
+// the holder of the concurrency slot there keeps it. The other way round works too. An unknown ticket is still an
+// error.
 func TestReleaseAfterASwitchOfMode(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -66,7 +66,7 @@ func TestDoctorTellsOfOutages(t *testing.T) {
 	}
 }
 
-// What the program knows is what its stores have registered.
+// The listed schemes are the ones that the stores have registered.
 func TestStoresAreListed(t *testing.T) {
 	t.Parallel()
 	_, err := sluice.Open(t.Context(), sluice.Config{Store: "nonsense:"})

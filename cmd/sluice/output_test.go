@@ -14,8 +14,7 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-// A result that could not be written was taken for a mistake on the command line (64),
-// or for a success.
+// Regression: a result that could not be written was reported as a usage error (64), or as a success.
 func TestUnwritableOutputIsNoUsageError(t *testing.T) {
 	for _, args := range [][]string{
 		{"simulate"}, {"simulate", "--json"}, {"simulate", "overnight"}, {"simulate", "overnight", "--json"},
@@ -28,7 +27,7 @@ func TestUnwritableOutputIsNoUsageError(t *testing.T) {
 	}
 }
 
-// An excerpt of a bad file was shown as it is, escape codes included.
+// Regression: an excerpt of a bad file was shown with its escape codes.
 func TestExcerptOfBadFileSteersNoTerminal(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bad.yaml")
 	if err := os.WriteFile(file, []byte("name: x\nk\x1b]0;pwned\x07: \x9b31m\u009b31m\n"), 0o600); err != nil {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// pinged runs ping against a provider that answers so, and returns what it prints.
+// pinged runs ping against a provider with this handler, and returns the output.
 func pinged(t *testing.T, env []string, code int, provider http.HandlerFunc) (out map[string]any, text string) {
 	t.Helper()
 	upstream := httptest.NewServer(provider)

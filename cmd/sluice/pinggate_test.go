@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A container's health check has the exit code to go by.
+// The exit code serves as a container's health check.
 func TestPingGateTellsWhetherADaemonIsHealthy(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]int{http.StatusOK: exitOK, http.StatusServiceUnavailable: exitUnavailable} {

@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The first transcript of the README is what happens when its lines are typed into a shell.
+// The first transcript of the README shows what happens when its lines are typed into a shell.
 func TestReadmeTranscript(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
@@ -59,8 +59,8 @@ func TestReadmeTranscript(t *testing.T) {
 	}
 }
 
-// unhurry makes what the transcript shows independent of how fast the machine starts processes: half as many ask, at a tenth of the
-// pace, and the session goes on when enough of them wait.
+// unhurry makes the transcript independent of how fast the machine starts processes: half as many ask, at a tenth of
+// the rate, and the session continues when enough of them wait.
 func unhurry(t *testing.T, steps []step) {
 	t.Helper()
 	changes := []string{
@@ -84,7 +84,7 @@ func unhurry(t *testing.T, steps []step) {
 // step is a command and what it prints.
 type step struct{ command, output string }
 
-// typed reads a transcript: "$ " begins a command, "> " goes on with it until something is printed.
+// typed reads a transcript: "$ " begins a command, "> " continues it until output follows.
 func typed(block string) (steps []step) {
 	for line := range strings.Lines(block) {
 		last := len(steps) - 1

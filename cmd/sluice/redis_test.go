@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-// slowly is the URL of a Redis that may get no processor for a while, because the machine is busy.
+// slowly returns the URL of a Redis with timeouts for a busy machine.
 func slowly(url string) string {
 	sign := "?"
 	if strings.Contains(url, "?") {
@@ -23,8 +23,7 @@ func slowly(url string) string {
 	return url + sign + "timeout=20s"
 }
 
-// Another address of the store changes nothing else: every transcript that leaves the store open runs
-// on a Redis as it does on files.
+// Only the store's address differs: every transcript that does not fix the store runs on Redis as it does on files.
 func TestTranscriptsOnRedis(t *testing.T) {
 	server := redisrun.New(t)
 	p := transcripts(func(env *testscript.Env) (string, error) {
@@ -34,7 +33,7 @@ func TestTranscriptsOnRedis(t *testing.T) {
 	testscript.Run(t, p)
 }
 
-// onAnyStore are the transcripts that leave the store open.
+// onAnyStore returns the transcripts that do not fix the store.
 func onAnyStore(t *testing.T) (files []string) {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
@@ -56,7 +55,7 @@ func onAnyStore(t *testing.T) (files []string) {
 	return files
 }
 
-// The transcripts in testdata/redis each have a Redis of their own, to do things to.
+// Each transcript in testdata/redis has its own Redis, which it can stop and change.
 func TestRedisTranscripts(t *testing.T) {
 	p := transcripts(func(env *testscript.Env) (string, error) {
 		server, err := redisrun.Start(redisrun.Options{})
@@ -76,7 +75,7 @@ func TestRedisTranscripts(t *testing.T) {
 	testscript.Run(t, p)
 }
 
-// However a Redis is set up, commands do the same on it.
+// Commands work the same on every kind of Redis setup.
 func TestCommandsOnEveryKindOfRedis(t *testing.T) {
 	certs, err := redisrun.WriteCerts(t.TempDir())
 	if err != nil {

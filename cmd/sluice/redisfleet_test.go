@@ -44,7 +44,7 @@ func TestSlotsOnRedis(t *testing.T) {
 	}
 }
 
-// Runs of one agent on two machines may be processes of the same number.
+// Runs of one agent on two machines may have the same process id.
 func TestInstancesOfOtherMachinesDiffer(t *testing.T) {
 	t.Parallel()
 	host, err := os.Hostname()
@@ -60,7 +60,7 @@ func TestInstancesOfOtherMachinesDiffer(t *testing.T) {
 	}
 }
 
-// A command that runs when Redis goes away runs on, and ends as it ends.
+// A command keeps running when Redis goes away, and its exit code is kept.
 func TestRunOutlivesRedis(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)

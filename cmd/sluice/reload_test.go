@@ -44,7 +44,7 @@ func post(t *testing.T, url, body string) (int, string) {
 	return w.StatusCode, string(text)
 }
 
-// A running daemon takes on an edited file by signal and by request, for those who wait too; one that is wrong it does not.
+// A running daemon applies an edited file by signal and by request, also to waiting requests. It rejects a wrong file.
 func TestServeReloads(t *testing.T) {
 	for _, store := range []string{"mem:", "file:"} {
 		t.Run(store, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestServeReloads(t *testing.T) {
 	}
 }
 
-// Without a file there is nothing to read again, and the daemon goes on.
+// Without a file there is nothing to reload, and the daemon keeps running.
 func TestServeWithoutAFileHasNothingToReload(t *testing.T) {
 	t.Parallel()
 	p := start(t, []string{"SLUICE_CONFIG="}, "serve", "--store", "mem:", "--listen", "127.0.0.1:0")
@@ -139,7 +139,7 @@ func TestServeWithoutAFileHasNothingToReload(t *testing.T) {
 	p.ends(0)
 }
 
-// Under nohup a daemon ignores no SIGHUP: it asks for a reload there too, and never ends the daemon.
+// Under nohup SIGHUP still means a reload, and never ends the daemon.
 func TestServeReloadsUnderNohup(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "sluice.yaml")

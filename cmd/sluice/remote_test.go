@@ -21,7 +21,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Every transcript that leaves the store open runs on the store of a daemon as it does on files.
+// Every transcript that does not fix the store runs on a daemon's store as it does on files.
 func TestTranscriptsThroughADaemon(t *testing.T) {
 	p := transcripts(func(env *testscript.Env) (string, error) {
 		url := "file:" + filepath.Join(env.Getenv("WORK"), "lent")
@@ -50,7 +50,7 @@ func TestTranscriptsThroughADaemon(t *testing.T) {
 	testscript.Run(t, p)
 }
 
-// Who waits at a daemon that is killed gets its turn from the next one, and what is held there can be ended there.
+// Requests that wait at a killed daemon get their turn from its successor, and tickets held there can be ended there.
 func TestDaemonIsKilledUnderThoseWhoWait(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

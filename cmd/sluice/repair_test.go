@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-// Callers of a daemon are told which key is damaged; the daemon's operator repairs its store, and the daemon goes on.
+// Callers of a daemon learn which key is damaged. The operator repairs the store, and the daemon continues.
 func TestRepairBehindADaemon(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// pageHTML is the page of a report as text. It has to be well-formed, and to ask for nothing from elsewhere.
+// pageHTML returns the page of a report as text. The page must be well-formed and load nothing from elsewhere.
 func pageHTML(t *testing.T, r *reportJSON, refused minutesOf) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -66,7 +66,7 @@ func TestReportPage(t *testing.T) {
 	}
 }
 
-// Clients choose names: they stay text, and the page stays small.
+// Names from clients stay text, and the page stays small.
 func TestReportPageOfHostileNames(t *testing.T) {
 	t.Parallel()
 	nasty := "</title></text><script>alert(1)</script>\"' onload=x <!-- ]]> {{.}} \x1b[2J\u202e"
@@ -106,7 +106,7 @@ func TestReportPageOfHostileNames(t *testing.T) {
 	}
 }
 
-// Bars are few whatever the period is, and none is lost at its ends.
+// The number of bars is bounded for every period, and none is lost at its ends.
 func TestReportPlotKeepsItsBounds(t *testing.T) {
 	t.Parallel()
 	for _, length := range []time.Duration{0, time.Minute, 238 * time.Minute, 239 * time.Minute, 240 * time.Minute, 7 * 24 * time.Hour, 240 * 24 * time.Hour, 50 * 365 * 24 * time.Hour} {

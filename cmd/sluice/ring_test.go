@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// A key that the provider refuses is set aside: the log, the status, an event and a webhook say so, and none of them shows a key.
+// A key that the provider refuses is set aside: the log, the status, an event and a webhook report it, and none of them
+// shows a key.
 func TestASetAsideKeyIsToldAndNeverShown(t *testing.T) {
 	const token = "a-token-of-the-fleet"
 	sum := sha256.Sum256([]byte(token))

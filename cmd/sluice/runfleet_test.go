@@ -40,7 +40,7 @@ func (f *fleet) start(args ...string) *process {
 	return start(f.t, f.env, args...)
 }
 
-// agents are those that hold a lease.
+// agents returns the agents that hold a lease.
 func (f *fleet) agents() (names []string) {
 	f.t.Helper()
 	cmd := proctest.Command(f.t, "sluice", "agents", "--json")
@@ -61,7 +61,7 @@ func (f *fleet) agents() (names []string) {
 	return names
 }
 
-// A slot is one command's: several of the same agent take one each.
+// Each command takes its own slot, also if several belong to one agent.
 func TestRunsOfOneAgentTakeASlotEach(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "slots: {max: 2}\n")
@@ -114,7 +114,7 @@ func TestThirdWaitsForASlot(t *testing.T) {
 	}
 }
 
-// A signal while it waits gives up the wait, and nothing else.
+// A signal during a wait ends only the wait.
 func TestSignalEndsTheWaitForASlot(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "slots: {max: 1}\n")
@@ -129,7 +129,7 @@ func TestSignalEndsTheWaitForASlot(t *testing.T) {
 	one.ends(0)
 }
 
-// A gate that is killed leaves no slot behind for longer than its lease.
+// The slot of a killed run is free again when its lease expires.
 func TestSlotOfAKilledRunComesBack(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "slots: {max: 1, ttl: 2s}\nleases: {renew: 1s, expire: 2s}\n")
@@ -143,7 +143,7 @@ func TestSlotOfAKilledRunComesBack(t *testing.T) {
 	two.ends(0)
 }
 
-// A lease is kept for as long as the command runs, however long that is.
+// A lease is kept as long as the command runs.
 func TestHeartbeatsKeepTheSlot(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "slots: {max: 1, ttl: 6s}\nleases: {renew: 1s, expire: 6s}\n") // a busy machine may hold it up for long
@@ -155,8 +155,7 @@ func TestHeartbeatsKeepTheSlot(t *testing.T) {
 	one.ends(0)
 }
 
-// A nested run shares slot and lease, and takes a turn of its own. What it leaves is not its
-// parent's.
+// A nested run shares the slot and the lease, and takes its own turn. When it ends, its parent keeps both.
 func TestNestedRunSharesTheSlot(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "slots: {max: 1}\nresources: {api: {limits: [{name: hour, size: 3/h}]}}\n")
@@ -175,7 +174,7 @@ func TestNestedRunSharesTheSlot(t *testing.T) {
 	}
 }
 
-// One whose parent has died, or that uses another store, takes a lease of its own.
+// A nested run whose parent has died, or that uses another store, takes its own lease.
 func TestNestedRunWithoutItsParent(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "slots: {max: 1}\n")
@@ -224,7 +223,7 @@ func TestLaunchesAreScattered(t *testing.T) {
 	second.ends(128 + int(syscall.SIGTERM))
 }
 
-// While the resource is held nobody sleeps: the retry is in the queue at once.
+// While the resource is held, a retry does not sleep: it joins the queue at once.
 func TestRetryJoinsTheQueueWhileHeld(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "resources: {api: {limits: [{name: minute, size: 80/min}]}}\nretry_windows: {p1: [1h, 2h]}\nretry: {deadline: 3h}\n")
@@ -241,7 +240,7 @@ func TestRetryJoinsTheQueueWhileHeld(t *testing.T) {
 	p.says("started")
 }
 
-// Two that retry the same dead letter do not both run it.
+// Two processes that retry the same dead letter run it once.
 func TestDeadLetterIsRetriedOnce(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "resources: {api: {limits: [{name: minute, size: 80/min}]}}\n")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A link in place of the secret had one written, or read, where it leads to.
+// Regression: with a symbolic link in place of the secret, the link's target was written or read.
 func TestASecretBehindALinkIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	dir, away := t.TempDir(), filepath.Join(t.TempDir(), "away")

@@ -26,7 +26,7 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-// scaling starts a gate with a scaler and returns the port that it says it is on, and how it says to speak.
+// scaling starts a gate with a scaler, and returns the announced port and protocol.
 func scaling(t *testing.T, args ...string) (p *process, port, speaks string) {
 	t.Helper()
 	p = start(t, nil, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
@@ -50,7 +50,7 @@ func authority(t *testing.T) redisrun.Certs {
 	return c
 }
 
-// ours is the TLS of a client that trusts an authority and may have a certificate of it.
+// ours returns the TLS config of a client that trusts an authority and may have a certificate of it.
 func ours(t *testing.T, c redisrun.Certs, shows bool) *tls.Config {
 	t.Helper()
 	text, err := os.ReadFile(c.CA)
@@ -69,7 +69,7 @@ func ours(t *testing.T, c redisrun.Certs, shows bool) *tls.Config {
 	return config
 }
 
-// wanted asks a scaler as KEDA does, how many replicas there should be; a nil config is plain text.
+// wanted asks a scaler for the number of replicas, as KEDA does; a nil config means plain text.
 func wanted(t *testing.T, port string, config *tls.Config, resource string) (int64, error) {
 	t.Helper()
 	creds := insecure.NewCredentials()
@@ -92,7 +92,7 @@ func wanted(t *testing.T, port string, config *tls.Config, resource string) (int
 	return m.MetricValues[0].MetricValue, nil
 }
 
-// active asks a scaler whether GitHub's quota, which nobody has used, feeds anybody.
+// active asks a scaler whether GitHub's unused quota can feed a replica.
 func active(t *testing.T, port string, config *tls.Config) (bool, error) {
 	t.Helper()
 	n, err := wanted(t, port, config, "github")
@@ -130,7 +130,7 @@ func TestScalerOfServe(t *testing.T) {
 	}
 }
 
-// With certificates of clients it may be reached from anywhere, and others than these clients get nowhere.
+// With client certificates the scaler may listen for other machines, and clients without one are refused.
 func TestScalerForOtherMachines(t *testing.T) {
 	t.Parallel()
 	known, foreign := authority(t), authority(t)
@@ -152,7 +152,7 @@ func TestScalerForOtherMachines(t *testing.T) {
 	p.ends(exitOK)
 }
 
-// A certificate that is renewed is shown without a restart.
+// A renewed certificate is used without a restart.
 func TestScalerRenewsItsCertificate(t *testing.T) {
 	t.Parallel()
 	first, second := authority(t), authority(t)
@@ -179,7 +179,7 @@ func TestScalerRenewsItsCertificate(t *testing.T) {
 	p.ends(exitOK)
 }
 
-// A new configuration counts for the scaler as well.
+// The scaler follows a reload.
 func TestScalerFollowsAReload(t *testing.T) {
 	t.Parallel()
 	file := t.TempDir() + "/sluice.yaml"
@@ -205,7 +205,7 @@ func TestScalerFollowsAReload(t *testing.T) {
 	p.ends(exitOK)
 }
 
-// The authority of clients is wrong: it is a bad configuration, and nobody is let in.
+// An invalid client authority is a configuration error, and no client gets access.
 func TestScalerWithoutAuthority(t *testing.T) {
 	t.Parallel()
 	c := authority(t)
@@ -220,7 +220,8 @@ func TestScalerWithoutAuthority(t *testing.T) {
 	}
 }
 
-// Who says --keda-insecure is asked by other machines without certificates, and is warned of it. Without it the gate does not start.
+// With --keda-insecure other machines can ask without certificates, and a warning is logged. Without it the gate does
+// not start.
 func TestScalerForOtherMachinesWithoutCertificates(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil, "serve", "--listen", "127.0.0.1:0", "--keda-listen=0.0.0.0:0")

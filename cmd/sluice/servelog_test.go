@@ -50,7 +50,8 @@ func sendTo(t *testing.T, url string, header ...string) int {
 	return resp.StatusCode
 }
 
-// logged starts a gate before a provider, has requests sent, ends the gate, and returns its log and a line of JSON for each request.
+// logged starts a gate before a provider, sends requests, ends the gate, and returns its log and a line of JSON for
+// each request.
 func logged(t *testing.T, args []string, send func(at string)) (all string, lines []map[string]any) {
 	t.Helper()
 	m, err := mock.New(mock.Options{Provider: "anthropic", Seed: 1})

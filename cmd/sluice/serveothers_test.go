@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// What only another process used was neither on the page nor in the API: the daemon's configuration does not name it.
+// Regression: pools that only another process uses were missing on the page and in the API, because the daemon's
+// configuration does not name them.
 func TestServeShowsPoolsOfOthers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// With a configuration for one resource the daemon knew no other: the README's first file, and then no /anthropic.
+// Regression: with a configuration for one resource the daemon knew no other, so that after the README's first file
+// /anthropic was missing.
 func TestServeReachesBuiltInProvidersBesideTheConfiguration(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -45,7 +46,7 @@ func TestServeReachesBuiltInProvidersBesideTheConfiguration(t *testing.T) {
 	}
 }
 
-// What was used through serve was not in status, because the configuration does not name it.
+// Regression: status did not show built-in providers used through serve, because the configuration does not name them.
 func TestStatusShowsBuiltInProvidersThatWereUsed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// An outage of the store is one line when it begins and one when it ends, however many resources there are.
+// An outage of the store logs one line when it begins and one when it ends, for any number of resources.
 func TestAnOutageIsLoggedOnceForAllResources(t *testing.T) {
 	var out bytes.Buffer
 	tell := newTeller(slog.New(slog.NewTextHandler(&out, nil)))

@@ -20,7 +20,7 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-// listening starts a daemon and returns where it says that it is.
+// listening starts a daemon and returns the addresses that it prints.
 func listening(t *testing.T, args ...string) (p *process, urls []string) {
 	t.Helper()
 	p = start(t, nil, append([]string{"serve", "--json"}, args...)...)
@@ -89,7 +89,7 @@ func TestServeWithTLS(t *testing.T) {
 	}
 }
 
-// Tokens that can be read on the way deserve a word.
+// The daemon warns about tokens that travel unencrypted.
 func TestServeInTheClear(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "sluice.yaml")

@@ -25,7 +25,7 @@ func TestSignalsReachTheCommand(t *testing.T) {
 	p.ends(7)
 }
 
-// What was to be ignored when it was started, as with nohup, stays ignored, for the command too.
+// Signals that were ignored at the start, as with nohup, stay ignored, also for the command.
 func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	p := startCommand(t, nil, "sh", "-c", `trap "" HUP; exec sluice run --quiet -- "$0" signals`, child(t))
 	p.says("ready")
@@ -37,8 +37,7 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	p.ends(7)
 }
 
-// Without a terminal the command stops alone: its heartbeats go on, and it can be continued
-// through the process that was started.
+// Without a terminal only the command stops: its heartbeats go on, and it can be continued through the started process.
 func TestCommandIsContinued(t *testing.T) {
 	p := start(t, nil, "run", "--quiet", "--", child(t), "stop")
 	p.says("ready")

@@ -73,7 +73,7 @@ func newStateRig(t *testing.T) *stateRig {
 	return r
 }
 
-// get asks the daemon.
+// get sends a GET request to the daemon.
 func (r *stateRig) get(path string) (int, string) {
 	r.Helper()
 	w := httptest.NewRecorder()
@@ -82,7 +82,7 @@ func (r *stateRig) get(path string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// told waits for an event of a state.
+// told waits for an event with a state.
 func (r *stateRig) told(state string) bool {
 	for deadline := time.Now().Add(proctest.Patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		r.mu.Lock()
@@ -118,7 +118,8 @@ func (r *stateRig) fail(err error) {
 	}
 }
 
-// Every state is the same word on the command line, in JSON, in the API, in metrics and in events. Only failing is red.
+// Every state has the same name on the command line, in JSON, in the API, in metrics and in events. Only failing is
+// red.
 func TestEveryStateIsToldEverywhere(t *testing.T) {
 	refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9}, Err: syscall.ECONNREFUSED}
 	for name, c := range map[string]struct {
@@ -248,7 +249,7 @@ func TestEveryStateIsToldEverywhere(t *testing.T) {
 	}
 }
 
-// A fleet that uses a learned limit to the full waits in line. That is no trouble, as long as nobody is refused.
+// A fleet that fully uses a learned limit waits in the queue. That is no trouble as long as no request is refused.
 func TestSaturatedOnLearnedLimits(t *testing.T) {
 	t.Parallel()
 	g, err := sluice.Open(t.Context(), sluice.Config{Resources: map[string]sluice.Resource{

@@ -59,7 +59,7 @@ func (u *talkative) serve(l net.Listener) error {
 	return nil
 }
 
-// tellsMore lets the upstream send bytes that nobody asked for, and waits until they were read.
+// tellsMore makes the upstream send unrequested bytes, and waits until they were read.
 func (u *talkative) tellsMore(t *testing.T) {
 	t.Helper()
 	close(u.more)
@@ -68,7 +68,7 @@ func (u *talkative) tellsMore(t *testing.T) {
 	}
 }
 
-// keptQuiet wants nothing of the upstream's on stderr.
+// keptQuiet checks that stderr shows nothing from the upstream.
 func (p *process) keptQuiet() {
 	p.t.Helper()
 	if said, _ := io.ReadAll(p.stderr); strings.Contains(string(said), "LEAKED") || strings.Contains(string(said), "nsolicited") {
@@ -104,7 +104,7 @@ func postTwice(base string) (string, error) {
 	return strings.Join(got, " "), nil
 }
 
-// Bytes that an upstream sends unasked are not printed by the daemon.
+// The daemon does not print bytes that an upstream sends unrequested.
 func TestServePrintsNoUpstreamBytes(t *testing.T) {
 	t.Parallel()
 	u := newTalkative(t)
@@ -122,7 +122,7 @@ func TestServePrintsNoUpstreamBytes(t *testing.T) {
 	p.keptQuiet()
 }
 
-// Nor are they by run, whose gate refuses requests with two lengths too.
+// Neither does run, whose gate also refuses requests with two lengths.
 func TestRunPrintsNoUpstreamBytes(t *testing.T) {
 	t.Parallel()
 	u := newTalkative(t)

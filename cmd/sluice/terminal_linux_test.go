@@ -45,7 +45,7 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 	return master, slave
 }
 
-// control does something to a file's descriptor. After Fd the file would have no deadlines.
+// control calls do with a file's descriptor. It does not use Fd, after which the file would have no deadlines.
 func control(t *testing.T, f *os.File, do func(fd int) error) {
 	t.Helper()
 	raw, err := f.SyscallConn()
@@ -88,7 +88,7 @@ func inTerminal(t *testing.T, args ...string) *terminal {
 	return term
 }
 
-// shows reads lines up to one with this in it, and returns what came before.
+// shows reads lines up to one that contains want, and returns the text before it.
 func (term *terminal) shows(want string) (before string) {
 	term.t.Helper()
 	for {
@@ -110,8 +110,8 @@ func (term *terminal) types(keys string) {
 	}
 }
 
-// Ctrl-C reaches the command by itself. Passed on it would reach it twice, which many programs
-// take for something else.
+// Ctrl-C reaches the command directly. If it were passed on as well, the command would get it twice, which many
+// programs treat differently.
 func TestKeysReachTheCommandOnce(t *testing.T) {
 	term := inTerminal(t, "run", "--quiet", "--", child(t), "signals")
 	term.shows("ready")
@@ -136,7 +136,7 @@ func TestKeysReachTheCommandOnce(t *testing.T) {
 	term.shows("job ended with 7")
 }
 
-// After Ctrl-Z the shell has the terminal back, and the command goes on when it is continued.
+// After Ctrl-Z the shell has the terminal, and the command continues with fg.
 func TestJobControl(t *testing.T) {
 	term := inTerminal(t, "run", "--quiet", "--", child(t), "line")
 	term.shows("ready")
@@ -147,8 +147,7 @@ func TestJobControl(t *testing.T) {
 	term.shows("job ended with 0")
 }
 
-// Programs that take Ctrl-Z as a key stop themselves; so must the process that the shell looks
-// at.
+// Programs that read Ctrl-Z as a key stop themselves; the process that the shell watches must stop too.
 func TestCommandStopsItself(t *testing.T) {
 	term := inTerminal(t, "run", "--quiet", "--", child(t), "stop")
 	term.shows("ready")
@@ -157,7 +156,7 @@ func TestCommandStopsItself(t *testing.T) {
 	term.shows("job ended with 0")
 }
 
-// A command does not outlive its gate.
+// A command ends with its gate.
 func TestCommandEndsWithItsGate(t *testing.T) {
 	p := start(t, nil, "run", "--quiet", "--", child(t), "signals")
 	p.says("ready")

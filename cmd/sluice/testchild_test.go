@@ -26,7 +26,7 @@ func init() {
 	}
 }
 
-// testChild is a command that says what happens to it.
+// testChild is a command that prints what happens to it.
 func testChild(args []string) int {
 	switch args[0] {
 	case "signals": // says which it gets, and ends at SIGTERM
@@ -71,7 +71,7 @@ func testChild(args []string) int {
 	return 0
 }
 
-// testShell runs one job in the foreground as shells do, and says what becomes of it.
+// testShell runs one job in the foreground as shells do, and prints what happens to it.
 func testShell(args []string) int {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -99,7 +99,7 @@ func testShell(args []string) int {
 	}
 }
 
-// child is the path of the command.
+// child returns the path of the command.
 func child(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -123,7 +123,7 @@ type process struct {
 	ended  bool
 }
 
-// start starts sluice away from any terminal.
+// start starts sluice without a terminal.
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
 	return startCommand(t, env, "sluice", args...)
@@ -169,7 +169,7 @@ func output(t *testing.T) (io.Writer, *bufio.Reader) {
 	return write, proctest.Reader(read)
 }
 
-// says reads a line that has to be this one.
+// says reads a line and checks it.
 func (p *process) says(want string) {
 	p.t.Helper()
 	line, err := p.stdout.ReadString('\n')
@@ -183,7 +183,7 @@ func (p *process) says(want string) {
 	}
 }
 
-// tells reads lines up to one that begins with this, and returns the rest of it.
+// tells reads lines up to one that begins with want, and returns the rest of that line.
 func (p *process) tells(want string) string {
 	p.t.Helper()
 	for said := ""; ; {
@@ -198,7 +198,7 @@ func (p *process) tells(want string) string {
 	}
 }
 
-// warns reads lines of stderr up to one with this in it.
+// warns reads lines of stderr up to one that contains want.
 func (p *process) warns(want string) {
 	p.t.Helper()
 	for said := ""; ; {
@@ -219,7 +219,7 @@ func (p *process) signal(sig os.Signal) {
 	}
 }
 
-// ends waits for the end, which has to have this exit code.
+// ends waits for the end and checks the exit code.
 func (p *process) ends(want int) {
 	p.t.Helper()
 	_ = proctest.Wait(p.cmd)

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/internal/proctest"
 )
 
-// On a terminal one line tells what is waited for, and is wiped at the end.
+// On a terminal one line shows what the command waits for, and is cleared at the end.
 func TestWaitingShowsOnATerminal(t *testing.T) {
 	store := "file:" + filepath.Join(t.TempDir(), "state")
 	out, err := proctest.Command(t, "sluice", "pause", "github", "--for", "10m", "--reason", "a \x1b[31mtest", "--store", store).CombinedOutput()

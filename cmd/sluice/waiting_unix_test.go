@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehq/sluice/internal/proctest"
 )
 
-// One that is told to end while it waits says so, and leaves nothing in the queue.
+// A command that a signal ends while it waits says so, and leaves nothing in the queue.
 func TestSignalEndsTheWait(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "one.yaml")

@@ -8,7 +8,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// waits RESOURCE AGENT [N] returns once an agent waits for a resource, with so many requests.
+// waits RESOURCE AGENT [N] returns once an agent waits for a resource, with N requests.
 func waits(ts *testscript.TestScript, neg bool, args []string) {
 	n := 1
 	if len(args) == 3 {
@@ -33,7 +33,7 @@ func waits(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s does not wait with %d requests", args[1], n)
 }
 
-// withinminute DURATION returns when at least so much is left of the minute, for what is counted by the minute.
+// withinminute DURATION returns when at least that much is left of the minute, for counts per minute.
 func withinMinute(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: withinminute DURATION")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Where no limit has a size, tickets that nobody closed were remembered for good.
+// Regression: if no limit had a size, tickets that were never closed were remembered forever.
 func TestOpenTicketsAreForgottenAndBounded(t *testing.T) {
 	t.Parallel()
 	var o open

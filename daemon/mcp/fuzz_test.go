@@ -10,8 +10,8 @@ import (
 	"github.com/sluicehq/sluice/daemon/mcp"
 )
 
-// FuzzMessage sends any message of a client: it gets an answer in JSON or an error that says something, never a failure of the server,
-// and a caller that may not pause a resource pauses none.
+// FuzzMessage sends any message of a client: it gets JSON or a useful error, never a server failure. A caller without
+// the right to pause a resource pauses none.
 func FuzzMessage(f *testing.F) {
 	call := func(tool, arguments string) string {
 		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments + `}}`

@@ -43,7 +43,7 @@ func (g *gate) Pause(_ context.Context, n string, d time.Duration, why string) e
 	return g.err
 }
 
-// calm is a gate at which nothing is in the way.
+// calm returns a gate at which nothing is limited.
 func calm() *gate {
 	reset := time.Now().Add(30 * time.Minute)
 	return &gate{

@@ -31,7 +31,7 @@ func (f upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
 }
 
-// works lets an agent work, and returns the last that it says.
+// works runs an agent, and returns its last state.
 func works(ctx context.Context, a Agent, f upstream) (last State, told int) {
 	c := &caller{Agent: a, base: "http://provider", key: "k", client: &http.Client{Transport: f}}
 	c.work(ctx, func(s State) { last, told = s, told+1 })
@@ -99,7 +99,7 @@ func TestAgentHasSoManyCallsUnderWay(t *testing.T) {
 	})
 }
 
-// What cannot go well is not tried again.
+// Permanent errors are not retried.
 func TestAgentGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := works(t.Context(), Agent{Name: "docs", Calls: 5, Workers: 2}, func(*http.Request) (int, http.Header, error) { return 401, nil, nil })
@@ -120,7 +120,7 @@ func TestAgentEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// The process: it is told what to do, begins when it is let go, and ends when nobody is there any more.
+// An agent's process reads its task, begins on the signal to start, and ends when its parent is gone.
 func TestAgentProcess(t *testing.T) {
 	arrived, left := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

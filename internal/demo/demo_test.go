@@ -98,7 +98,7 @@ func TestWastedIsTheMeanPriceOfACall(t *testing.T) {
 	}
 }
 
-// A run that is not as it should be says so.
+// The report of a bad run says so.
 func TestReportIsHonest(t *testing.T) {
 	plan := Minute()
 	before := Phase{Finished: true, Done: plan.Calls(), WallS: 40}
@@ -156,7 +156,7 @@ func TestPartThatDoesNotStart(t *testing.T) {
 	}
 }
 
-// A part that says nothing is not waited for when somebody asks for the end.
+// A silent part does not delay the end of a cancelled demo.
 func TestStartIsGivenUp(t *testing.T) {
 	self, err := exec.LookPath("cat")
 	if err != nil {

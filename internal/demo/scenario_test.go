@@ -63,7 +63,7 @@ agents:
 	}
 }
 
-// Calls of a job come up when the job does, and its tokens are about what was asked for.
+// Calls of a job begin when the job does, and have about the requested number of tokens.
 func TestJobsComeUpInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &caller{Agent: Agent{PerJob: 2, Start: time.Second, Every: 3 * time.Second}}

@@ -96,7 +96,7 @@ func TestStoreOperations(t *testing.T) {
 	})
 }
 
-// A gate on a store with a clock works as without, and what it does is measured.
+// A gate on a measured store works as on a plain one, and its operations are measured.
 func TestGateOnAClockedStore(t *testing.T) {
 	st, err := store.Open(t.Context(), "mem:")
 	if err != nil {
@@ -146,7 +146,7 @@ func (canRecord) History(context.Context, store.Time) (store.History, error) {
 func (canAlarm) OnOutage(func(store.Outage, bool)) {}
 func (canAlarm) Outage() (store.Outage, bool)      { return store.Outage{}, true }
 
-// A pool with a clock can do what it can without, and no more: callers go by what a pool can do.
+// A measured pool has exactly the abilities of the plain one, because callers rely on them.
 func TestAbilities(t *testing.T) {
 	o := New(Options{}).operated
 	all := struct {
@@ -172,7 +172,7 @@ func TestAbilities(t *testing.T) {
 	}
 }
 
-// Measuring takes no memory.
+// Measuring allocates no memory.
 func TestClockAllocatesNothing(t *testing.T) {
 	pool := &clockedPool{&slow{}, New(Options{}).operated}
 	ops := make([]store.Op, 1)

@@ -24,7 +24,7 @@ var (
 	grouping   = regexp.MustCompile(`\bby \(([^)]*)\) \(`)
 )
 
-// known are the metrics by the names that queries use.
+// known returns the metrics by the names that queries use.
 func known() map[string]family {
 	all := map[string]family{}
 	for _, f := range New(Options{}).families {

@@ -32,7 +32,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// Names in events and exchanges come from outside. None breaks what is told, or makes it grow without end.
+// Names in events and exchanges come from outside. None breaks the output, or makes it grow without bound.
 func TestHostileNames(t *testing.T) {
 	r, _ := open(t, sluice.Config{Resources: api(hourly(10))})
 	kinds := []string{
@@ -61,7 +61,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// series is how many a registry tells.
+// series returns how many series a registry exports.
 func series(tb testing.TB, r *Registry) (n int) {
 	tb.Helper()
 	families, err := r.registry.Gather()
@@ -76,7 +76,7 @@ func series(tb testing.TB, r *Registry) (n int) {
 	return n
 }
 
-// However many agents, models, users and keys there are, what is told stays as it is.
+// The output stays bounded, however many agents, models, users and keys there are.
 func TestCardinality(t *testing.T) {
 	r, g := open(t, sluice.Config{Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{
 		hourly(100_000), {Name: "each", Kind: sluice.Fixed, Size: 100, Window: time.Hour, Per: []sluice.Scope{sluice.PerAgent}},
@@ -154,7 +154,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// Names that only differ beyond what is shown of them are one.
+// Names that differ only beyond the cut are merged.
 func TestLongNamesMerge(t *testing.T) {
 	long := strings.Repeat("n", 300)
 	list := levels([]inspect.LimitStatus{

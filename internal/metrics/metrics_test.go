@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// open opens a gate whose events are counted, and whose state is told.
+// open opens a gate whose events are counted and whose state is exported.
 func open(tb testing.TB, c sluice.Config) (*Registry, *sluice.Gate) {
 	tb.Helper()
 	r := New(Options{Estimates: func() estimate.Miss { return estimate.Miss{Input: 0.25, Output: 0.5, Calls: 7} }})
@@ -57,7 +57,7 @@ func hourly(size int64) sluice.Limit {
 	return sluice.Limit{Name: "hour", Kind: sluice.Fixed, Size: size, Window: time.Hour}
 }
 
-// scrape returns the lines that a scrape tells.
+// scrape returns the lines of a scrape.
 func scrape(tb testing.TB, r *Registry) string {
 	tb.Helper()
 	w := httptest.NewRecorder()
@@ -69,7 +69,7 @@ func scrape(tb testing.TB, r *Registry) string {
 	return string(body)
 }
 
-// has checks that a scrape tells each of the lines.
+// has checks that a scrape contains each of the lines.
 func has(tb testing.TB, body string, lines ...string) {
 	tb.Helper()
 	for _, l := range lines {
@@ -81,7 +81,7 @@ func has(tb testing.TB, body string, lines ...string) {
 	}
 }
 
-// hasNot checks that a scrape tells nothing that begins so.
+// hasNot checks that no line of a scrape begins like this.
 func hasNot(tb testing.TB, body string, starts ...string) {
 	tb.Helper()
 	for _, s := range starts {
@@ -111,7 +111,7 @@ func acquire(tb testing.TB, g *sluice.Gate, req sluice.Request) sluice.Ticket {
 	return t
 }
 
-// busy makes a gate at which everything has happened that is counted.
+// busy returns the registry of a gate at which every counted event has happened.
 func busy(tb testing.TB) *Registry {
 	tb.Helper()
 	r, g := open(tb, sluice.Config{
@@ -264,7 +264,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestAllTold checks that what there is, is told of a gate at which everything has happened.
+// TestAllTold checks that every metric is exported for a gate at which every counted event has happened.
 func TestAllTold(t *testing.T) {
 	r := busy(t)
 	body := scrape(t, r)

@@ -17,7 +17,8 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
-// What a proxied request costs is told twice, as an event and as an exchange. It counts once, however its answer ends.
+// The cost of a proxied request is reported twice, as an event and as an exchange. It counts once, however its response
+// ends.
 func TestProxiedCostCountsOnce(t *testing.T) {
 	limit := sluice.Limit{Name: "minute", Kind: sluice.Rolling, Size: 1000, Window: time.Minute}
 	r, g := open(t, sluice.Config{Resources: api(limit)})
@@ -96,7 +97,7 @@ func TestProxiedCostCountsOnce(t *testing.T) {
 		`sluice_proxy_aborted_total{class="p1",resource="api"} 1`, `sluice_sends_total{class="p1",resource="api"} 5`)
 }
 
-// answer answers as the query says.
+// answer responds as the query asks.
 func answer(w http.ResponseWriter, r *http.Request) {
 	const usage = `"usage":{"prompt_tokens":100,"completion_tokens":40,"total_tokens":140}`
 	piece := `data: {"choices":[{"delta":{"content":"a few words of an answer"}}]}` + "\n\n"

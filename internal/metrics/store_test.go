@@ -112,7 +112,7 @@ func TestStoreFails(t *testing.T) {
 	has(t, scrape(t, r), "sluice_store_up 1", `sluice_light{resource="api"} 0`, "sluice_store_read_failures_total 1", "sluice_store_read_seconds_count 3")
 }
 
-// A process that goes on within its share gets no error: its state is the outage.
+// A process that continues within its share gets no error: its state shows the outage.
 func TestOutage(t *testing.T) {
 	url, f := newFaults()
 	r, _ := open(t, sluice.Config{Store: url, Resources: api(hourly(10))})
@@ -124,8 +124,7 @@ func TestOutage(t *testing.T) {
 	has(t, scrape(t, r), "sluice_store_up 1", `sluice_store_outage{resource="api"} 0`)
 }
 
-// A store that never answers holds up no scrape for longer than the timeout, and costs one read however often
-// somebody asks.
+// A hanging store delays a scrape by no more than the timeout, and causes one read for any number of scrapes.
 func TestStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		url, f := newFaults()
@@ -178,7 +177,7 @@ func TestScrapesShareARead(t *testing.T) {
 	})
 }
 
-// Too many who ask at once are sent away, and the daemon goes on.
+// Too many concurrent scrapes are refused, and the daemon continues.
 func TestTooManyScrapes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		url, f := newFaults()
@@ -243,7 +242,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// What was read before a read failed is told: of a state without budgets, all but those.
+// What was read before a failure is exported: of a state without budgets, everything else.
 func TestHalfRead(t *testing.T) {
 	r, g := open(t, sluice.Config{Resources: api(hourly(10))})
 	status, err := g.Status(t.Context())

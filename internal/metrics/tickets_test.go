@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// What is told of a ticket by its id alone counts for the class that took it, and once.
+// Events that carry only a ticket's id count for the class that took the ticket, and count once.
 func TestClosedByID(t *testing.T) {
 	r, g := open(t, sluice.Config{Resources: api(hourly(10))})
 	id := acquire(t, g, sluice.Request{Agent: "a", Class: sluice.P1, Retry: true}).ID()
@@ -32,7 +32,7 @@ func TestClosedByID(t *testing.T) {
 	hasNot(t, body, `sluice_tokens_total{class="unknown"`, `sluice_answers_total{class="unknown"`)
 }
 
-// A ticket that another process gave out has a class that nobody here knows, and counts once as well.
+// A ticket of another process has an unknown class, and counts once as well.
 func TestClosedByIDOfAnother(t *testing.T) {
 	r := New(Options{})
 	for range 2 {
@@ -42,7 +42,7 @@ func TestClosedByIDOfAnother(t *testing.T) {
 	has(t, scrape(t, r), `sluice_tokens_total{class="unknown",kind="any",resource="api"} 10`)
 }
 
-// What is remembered is bounded, the newest stay.
+// The memory for tickets is bounded, and the newest stay.
 func TestTicketsAreForgotten(t *testing.T) {
 	var k tickets
 	for i := range maxTickets + 100 {

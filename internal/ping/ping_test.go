@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// states are how the steps ended, such as "dns skipped, connect ok".
+// states returns the results of the steps, such as "dns skipped, connect ok".
 func states(steps []Step) string {
 	var list []string
 	for _, s := range steps {

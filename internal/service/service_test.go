@@ -12,7 +12,7 @@ import (
 // odd are arguments that a careless unit would take apart.
 var odd = []string{"/opt/a b/sluice", "serve", "--config", `/home/me/"x" %h $HOME/\n.yaml`, "--store", "file:/tmp/a;b'c&<d>"}
 
-// The unit is one that systemd takes, and the arguments come out as they went in.
+// systemd accepts the unit, and the arguments are preserved.
 func TestUnit(t *testing.T) {
 	m := &systemd{home: t.TempDir()}
 	text, err := m.Text(&Spec{Args: odd, Env: "/home/me/100%/service.env"})

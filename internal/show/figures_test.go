@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What is told of one thing, or of a moment that has come, reads as people say it.
+// Singular counts and past moments read naturally.
 func TestSentencesOfFigures(t *testing.T) {
 	now := time.Now()
 	past, soon := now.Add(-time.Second), now.Add(30*time.Second)

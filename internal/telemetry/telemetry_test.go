@@ -107,7 +107,7 @@ func values(list []*commonpb.KeyValue) map[string]string {
 	return out
 }
 
-// collect starts a collector and returns what leads to it.
+// collect starts a collector and returns it with its address.
 func collect(t *testing.T, protocol string) (*collector, string) {
 	t.Helper()
 	c := &collector{metrics: map[string]bool{}}
@@ -130,7 +130,7 @@ func collect(t *testing.T, protocol string) (*collector, string) {
 
 const answer = `{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":10,"output_tokens":5}}`
 
-// One call through the gate is one span: the client's is its parent, and the provider is told the gate's.
+// One call through the gate is one span: its parent is the client's span, and the provider gets the gate's.
 func TestACallIsASpan(t *testing.T) {
 	for _, protocol := range []string{"http/protobuf", "grpc"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestACallIsASpan(t *testing.T) {
 	}
 }
 
-// Without the variables there is nothing, and what is wrong with them is said.
+// Without the variables nothing is sent, and wrong values are reported.
 func TestWhatTheEnvironmentSays(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

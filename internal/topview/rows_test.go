@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice/internal/show"
 )
 
-// Keys act on the resource of what is selected, in whichever list that is.
+// Keys act on the resource of the selection, in every list.
 func TestPauseOfWhatIsSelected(t *testing.T) {
 	t.Parallel()
 	for keys, want := range map[string]string{
@@ -35,7 +35,7 @@ func TestPauseOfWhatIsSelected(t *testing.T) {
 	}
 }
 
-// The queue counts whole though only its first are listed.
+// The head counts the whole queue although only its first requests are listed.
 func TestTheHeadCountsAll(t *testing.T) {
 	t.Parallel()
 	m := busy(show.Style{}, 120, 24)

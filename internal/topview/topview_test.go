@@ -47,7 +47,7 @@ func (s *still) Resume(_ context.Context, resource string) error {
 	return s.err
 }
 
-// fleet is a state in which there is something of everything.
+// fleet returns a state with an example of everything.
 func fleet() Data {
 	limit := func(name, unit, kind, scope string, used, size, outside int64, reset *time.Time) inspect.LimitStatus {
 		return inspect.LimitStatus{Name: name, Kind: kind, Unit: unit, Scope: scope, Limit: size, Used: used, Remaining: size - used, Outside: outside, ResetAt: reset, Light: "green"}
@@ -95,7 +95,7 @@ func fleet() Data {
 	}
 }
 
-// feed gives a model messages and returns what it has become; what it starts is not run.
+// feed sends messages to a model and returns the result. It does not run the commands that the model starts.
 func feed(m Model, msgs ...tea.Msg) Model {
 	for _, msg := range msgs {
 		next, _ := m.Update(msg)
@@ -134,7 +134,7 @@ func started(style show.Style, width, height int) Model {
 	return feed(m, tea.WindowSizeMsg{Width: width, Height: height})
 }
 
-// busy has seen twenty seconds of the fleet.
+// busy returns a model after twenty seconds of the fleet.
 func busy(style show.Style, width, height int) Model {
 	m := started(style, width, height)
 	for i := range 21 {
@@ -145,7 +145,7 @@ func busy(style show.Style, width, height int) Model {
 	return m
 }
 
-// troubled is a fleet of which one resource has no store, and whose agents wait for each other.
+// troubled returns a model of a fleet with one resource without a store, and with agents that wait for each other.
 func troubled(style show.Style, width, height int) Model {
 	data := fleet()
 	data.Status.Resources[1].Outage = &inspect.OutageStatus{Mode: "share", Why: "connection refused"}
@@ -207,7 +207,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// However small or large the screen, a frame fits it exactly.
+// A frame fits the screen exactly, whatever its size.
 func TestFrameFitsTheScreen(t *testing.T) {
 	t.Parallel()
 	data := fleet()
@@ -307,7 +307,7 @@ func TestPauseAndResumeNeedAYes(t *testing.T) {
 	}
 }
 
-// However long a read takes, there is one at a time, and the clock goes on.
+// There is one read at a time, however long it takes, and the clock goes on.
 func TestOneReadAtATime(t *testing.T) {
 	t.Parallel()
 	m := started(show.Style{}, 80, 24) // a read is under way

@@ -33,7 +33,7 @@ func Forge(a *Authority, host string) error {
 	return err
 }
 
-// LookNow has the next call look at the file.
+// LookNow makes the next call check the file.
 func LookNow(f *File) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -49,7 +49,7 @@ func TestGatedHostsPassTheGate(t *testing.T) {
 	}
 }
 
-// What passes over plain HTTP is gated too, as a request with a whole URL and inside CONNECT.
+// Plain HTTP is gated too, as a request with an absolute URL and inside CONNECT.
 func TestPlainRequestsPassTheGate(t *testing.T) {
 	r := begin(t, hello, nil)
 	resp, text := r.get(r.client(false), "http://plain.provider.test/a")
@@ -77,7 +77,7 @@ func TestPlainRequestsPassTheGate(t *testing.T) {
 	}
 }
 
-// The answers of a provider that an upstream stands in for lead back to where the client sent.
+// Links in the responses of a substitute upstream lead back to the address that the client used.
 func TestLinksLeadToTheGatedHost(t *testing.T) {
 	r := begin(t, func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("Link", "<https://"+q.Host+"/page/2>; rel=next")
@@ -88,7 +88,7 @@ func TestLinksLeadToTheGatedHost(t *testing.T) {
 	}
 }
 
-// Other hosts keep their own certificate, and every byte.
+// Connections to other hosts keep their own certificate, and every byte.
 func TestOtherHostsAreTunnelled(t *testing.T) {
 	r := begin(t, hello, nil)
 	other := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { _, _ = io.WriteString(w, q.Proto) }))
@@ -136,7 +136,7 @@ func TestOtherHostsAreTunnelled(t *testing.T) {
 	}
 }
 
-// Requests with a whole URL to other hosts go on as they came.
+// Requests with an absolute URL to other hosts are passed on unchanged.
 func TestWholeURLsOfOtherHosts(t *testing.T) {
 	seen := make(chan *http.Request, 1)
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -173,7 +173,7 @@ func TestOnlyGated(t *testing.T) {
 	}
 }
 
-// A client without credentials is told that they are needed, and gets nowhere.
+// A client without credentials gets a 407, and reaches nothing.
 func TestCredentials(t *testing.T) {
 	r := begin(t, hello, func(o *forward.Options, _ *proxy.Options) {
 		o.Admit = func(q *http.Request) (forward.Client, bool) {
@@ -203,7 +203,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// A token in the credentials is the client's for every request of the connection.
+// A token in the credentials applies to every request of the connection.
 func TestTokensOfTheCredentials(t *testing.T) {
 	sum := sha256.Sum256([]byte("good"))
 	for token, want := range map[string]int{"good": http.StatusOK, "bad": http.StatusUnauthorized} {
@@ -217,7 +217,7 @@ func TestTokensOfTheCredentials(t *testing.T) {
 	}
 }
 
-// A key of the gate's is lent to a client that is known, and not to a web page in its browser.
+// A known client may use the gate's key; a web page in its browser may not.
 func TestKeysOfTheGate(t *testing.T) {
 	for trusted, want := range map[bool]int{true: http.StatusOK, false: http.StatusUnauthorized} {
 		r := begin(t, hello, func(o *forward.Options, po *proxy.Options) {
@@ -252,7 +252,7 @@ func TestKeysOfTheGate(t *testing.T) {
 	}
 }
 
-// A provider whose certificate does not hold is not reached, and the client is told why.
+// A provider with an invalid certificate is not reached, and the client is told why.
 func TestTheProvidersCertificateIsVerified(t *testing.T) {
 	r := begin(t, hello, func(_ *forward.Options, po *proxy.Options) { po.Base = &http.Transport{} })
 	resp, text := r.get(r.client(true), "https://"+host+"/a")
@@ -266,7 +266,7 @@ func TestTheProvidersCertificateIsVerified(t *testing.T) {
 	}
 }
 
-// Requests that make no sense are answered with an error, and the proxy goes on.
+// Invalid requests get an error, and the proxy continues.
 func TestBadRequests(t *testing.T) {
 	r := begin(t, hello, nil)
 	connect := func(to string) string { return "CONNECT " + to + " HTTP/1.1\r\nHost: " + to + "\r\n\r\n" }
@@ -337,7 +337,7 @@ func TestBadRequestsInside(t *testing.T) {
 	}
 }
 
-// A client that does not trust the certificate is told of by name, once.
+// A client that does not trust the certificate is logged once, with the host.
 func TestAClientThatDoesNotTrust(t *testing.T) {
 	r := begin(t, hello, nil)
 	c := r.client(true, func(tr *http.Transport) { tr.TLSClientConfig.RootCAs = nil })
@@ -356,7 +356,7 @@ func TestAClientThatDoesNotTrust(t *testing.T) {
 	}
 }
 
-// A client of another machine reaches no address of this one, by CONNECT or by a whole URL.
+// A client on another machine reaches no address of this machine, by CONNECT or by an absolute URL.
 func TestPrivateAddressesAreForNearClients(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(hello))
 	defer other.Close()
@@ -376,7 +376,7 @@ func TestPrivateAddressesAreForNearClients(t *testing.T) {
 	}
 }
 
-// What goes out passes a proxy of the environment, with the credentials that stand there.
+// Outgoing connections use the proxy of the environment, with its credentials.
 func TestThroughAProxyOfTheEnvironment(t *testing.T) {
 	other := httptest.NewTLSServer(http.HandlerFunc(hello))
 	defer other.Close()
@@ -506,7 +506,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// A shutdown whose time is over cuts off what is left.
+// A shutdown whose time is over cuts off what still runs.
 func TestShutdownIsBounded(t *testing.T) {
 	arrived := make(chan struct{})
 	r := begin(t, hello, func(o *forward.Options, _ *proxy.Options) {

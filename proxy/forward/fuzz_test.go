@@ -13,8 +13,9 @@ import (
 	"github.com/sluicehq/sluice/proxy/forward"
 )
 
-// FuzzConnection sends any bytes to a forward proxy for gated hosts alone, and then ends: it gets an answer in HTTP or none, the connection ends, and no request
-// gets to the gate that is not for a gated host. What follows a CONNECT is taken for the handshake.
+// FuzzConnection sends any bytes to a forward proxy that allows only gated hosts, and then closes. It gets an HTTP
+// response or none, the connection ends, and only requests for gated hosts reach the gate. Bytes after a CONNECT count
+// as the handshake.
 func FuzzConnection(f *testing.F) {
 	up := &url.URL{Scheme: "https", Host: host}
 	origins := forward.NewOrigins([]forward.Origin{{Resource: "api", Address: up, Upstream: up}, {Resource: "api", Address: &url.URL{Scheme: "http", Host: "plain.provider.test"}, Upstream: up}})

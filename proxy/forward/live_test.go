@@ -15,7 +15,8 @@ import (
 	"github.com/sluicehq/sluice/sim/mock"
 )
 
-// A realtime connection to a gated host passes the gate, decrypted, and its frames come whole. A shutdown lets it end first.
+// A realtime connection to a gated host passes the gate, decrypted, and its frames arrive complete. A shutdown lets it
+// end first.
 func TestRealtimeInside(t *testing.T) {
 	openai, err := mock.New(mock.Options{Provider: "openai"})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/sluicehq/sluice/proxy/forward"
 )
 
-// An authority makes certificates for its hosts, and no client would accept one for another.
+// An authority issues certificates for its hosts, and no client would accept one for another host.
 func TestAuthorityIsConstrained(t *testing.T) {
 	a, err := forward.NewAuthority("test", []string{"api.provider.test", "192.0.2.7", "2001:db8::1"}, time.Hour)
 	if err != nil {
@@ -61,7 +61,7 @@ func TestAuthorityIsConstrained(t *testing.T) {
 	}
 }
 
-// An authority in a file is its user's alone, the same for all processes, and followed when it is rotated.
+// An authority in a file is readable only for its user, shared by all processes, and reloaded after a rotation.
 func TestAuthorityInAFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	if _, err := forward.LoadFile(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -104,7 +104,8 @@ func TestAuthorityInAFile(t *testing.T) {
 	}
 }
 
-// The bundle has the authority, what the environment names, and the system's certificates; and nothing else of the files.
+// The bundle holds the authority, the certificates that the environment names, and the system's. It copies nothing else
+// from the files.
 func TestBundle(t *testing.T) {
 	a, err := forward.NewAuthority("test", []string{"a.test"}, time.Hour)
 	if err != nil {
@@ -135,7 +136,7 @@ func TestBundle(t *testing.T) {
 	}
 }
 
-// Programs that read other variables trust the authority too, where these are set.
+// Programs that read other variables trust the authority too, if these are set.
 func TestBundleVariables(t *testing.T) {
 	usual := forward.BundleVariables(func(string) string { return "" })
 	if len(usual) != 8 || !slices.Contains(usual, "SSL_CERT_FILE") || slices.Contains(usual, "PIP_CERT") {
@@ -146,7 +147,7 @@ func TestBundleVariables(t *testing.T) {
 	}
 }
 
-// NO_PROXY keeps what is not gated.
+// NO_PROXY keeps the entries that are not gated.
 func TestNoProxy(t *testing.T) {
 	gated := []string{"api.provider.test:443", "127.0.0.1:8443"}
 	for list, want := range map[string]string{
@@ -206,7 +207,7 @@ func TestOriginsFindTheResource(t *testing.T) {
 	}
 }
 
-// Addresses that lead to this machine or a private network are told apart from others.
+// isPublic recognizes addresses of this machine and of private networks.
 func TestPublicAddresses(t *testing.T) {
 	for host, want := range map[string]bool{
 		"example.com": true, "1.1.1.1": true, "2606:4700::1111": true,
