@@ -346,7 +346,7 @@ func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 		}
 		if r.DeadLetters == config.On {
 			if o.Letters == nil {
-				return po, nil, fmt.Errorf("resources.%s.dead_letters: there is no place or no key for dead letters; start anew with both", name)
+				return po, nil, fmt.Errorf("resources.%s.dead_letters: no state directory or no key for dead letters; restart with both", name)
 			}
 			pr.Letters, pr.LetterBody = o.Letters, f.DeadLetters.MaxBody
 		}

@@ -145,7 +145,7 @@ func (p *Proxy) identify(r *http.Request, at *place) (c sluicehttp.Caller, f *re
 			"send a token in X-Sluice-Token, or as the API key")
 	}
 	if !borne && (h.Get(headerToken) != "" || len(p.tokens) > 0 && !isTrusted(r)) { // otherwise the bearer would go on as an anonymous client
-		return c, refuse(http.StatusUnauthorized, "a token is needed that is known here", "send it in X-Sluice-Token; whoever runs the gate has one")
+		return c, refuse(http.StatusUnauthorized, "a valid token is needed", "send it in X-Sluice-Token; ask the operator of the gate for one")
 	}
 	c = sluicehttp.Caller{Agent: at.agent, Class: at.class, Wait: at.door.res.Deadline}
 	agent, class := Named(h)

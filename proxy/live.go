@@ -137,7 +137,7 @@ func (s *socket) dial(protocols []string) *handshake {
 	return shake
 }
 
-var errHandshake = errors.New("the provider's answer to the WebSocket handshake makes no sense")
+var errHandshake = errors.New("the provider's answer to the WebSocket handshake is invalid")
 
 // handshake sends the request that opens a WebSocket. It keeps a response that does not open one, for the client.
 type handshake struct {

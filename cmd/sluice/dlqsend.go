@@ -137,7 +137,7 @@ func again(ctx context.Context, e *deadletter.Entry) (*http.Request, error) {
 	at += "/" + url.PathEscape(e.Resource) + "/" + strings.TrimPrefix(e.Request.Path, "/")
 	req, err := http.NewRequestWithContext(ctx, e.Request.Method, at, strings.NewReader(string(e.Request.Body)))
 	if err != nil {
-		return nil, &failure{code: exitUnavailable, message: "dead letter " + e.ID + " is damaged: its path or method makes no sense", hint: "sluice dlq drop " + e.ID + " removes it"}
+		return nil, &failure{code: exitUnavailable, message: "dead letter " + e.ID + " is damaged: its path or method is invalid", hint: "sluice dlq drop " + e.ID + " removes it"}
 	}
 	req.RemoteAddr = "127.0.0.1:1"
 	for name, values := range e.Request.Header {

@@ -76,7 +76,7 @@ func (s *session) mayChange(cmd *cobra.Command, f *config.File, fixed fixedBy) e
 	case !fixed.tls && f.TLS != s.file.TLS:
 		return stays("tls", "the daemon cannot change the files of its certificate while it runs; what is in them it reads when it changes")
 	case len(f.Tokens) == 0 && len(s.file.Tokens) > 0: // a half-written file would look the same
-		return stays("tokens", "the daemon does not let everybody in while it runs: the last token cannot go")
+		return stays("tokens", "the last token cannot be removed while the daemon runs: every client would get access")
 	}
 	hook, err := s.newHook(f.Alerts.Webhook)
 	if err == nil {

@@ -24,7 +24,7 @@ type resumeIn struct {
 
 type pausedOut struct {
 	Resource string `json:"resource"`
-	Paused   bool   `json:"paused" jsonschema:"whether everybody is held now"`
+	Paused   bool   `json:"paused" jsonschema:"whether all requests are held now"`
 	EndsInS  *int64 `json:"ends_in_s" jsonschema:"seconds until the pause ends; null: there is none"`
 	Reason   string `json:"reason"`
 }

@@ -89,7 +89,7 @@ func (c *client) add(s *session) (int, error) {
 		return 0, store.ErrClosed
 	}
 	if len(c.pools) >= maxPools {
-		return 0, &api.Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("the client has %d pools open: that is all it can", maxPools)}
+		return 0, &api.Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("the client has %d pools open, which is the maximum", maxPools)}
 	}
 	c.last++
 	s.name = c.last

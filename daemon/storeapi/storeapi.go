@@ -304,7 +304,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, c *client) error {
 		return badBody(err)
 	}
 	if s.pools() >= maxOpen {
-		return &api.Problem{Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf("%d pools are open from afar: that is all there can be", maxOpen)}
+		return &api.Problem{Status: http.StatusServiceUnavailable, Detail: fmt.Sprintf("%d pools are open from other processes, which is the maximum", maxOpen)}
 	}
 	spec.Restate = spec.Restate && s.has(c, spec.Name) // only the daemon may take back what others have stated
 	p, err := s.Store.Pool(r.Context(), spec)

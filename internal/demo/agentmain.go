@@ -30,7 +30,7 @@ func RunAgent(ctx context.Context, in io.Reader, out io.Writer, getenv func(stri
 	}
 	c := &caller{base: getenv(baseVariable), key: getenv(keyVariable)}
 	if err := json.Unmarshal(line, &c.Agent); err != nil {
-		return fmt.Errorf("the line that says what to do makes no sense: %w", err)
+		return fmt.Errorf("the line with the task is invalid: %w", err)
 	}
 	if c.base == "" || c.Calls < 0 || c.Workers < 1 {
 		return errors.New("an agent needs " + baseVariable + ", a number of calls, and workers")

@@ -28,8 +28,8 @@ func newCosts(m *maker) *costs {
 	return &costs{
 		tokens:  m.counter("tokens_total", "Tokens used, as the provider counts them against its limits.", "resource", "class", "kind"),
 		cached:  m.counter("cache_tokens_total", "Tokens of proxied requests that were read from the provider's cache, or written to it.", "resource", "class", "operation"),
-		dollars: m.counter("cost_dollars_total", "What requests cost, by whether their usage was told or is an estimate.", "resource", "class", "basis"),
-		retryDollars: m.counter("retry_cost_dollars_total", "The part of the cost that went into requests of which an earlier send had failed.",
+		dollars: m.counter("cost_dollars_total", "The cost of requests, by whether their usage was reported or estimated.", "resource", "class", "basis"),
+		retryDollars: m.counter("retry_cost_dollars_total", "The part of the cost that went into retries.",
 			"resource", "class"),
 	}
 }
@@ -71,9 +71,9 @@ type exchanges struct {
 func newExchanges(m *maker, n *names, c *costs) *exchanges {
 	return &exchanges{
 		names: n, costs: c,
-		requests: m.counter("proxy_requests_total", "Requests that came to the proxy, by the status they got from the provider; none: it was not asked, or did not answer.",
+		requests: m.counter("proxy_requests_total", "Requests that came to the proxy, by the status they got from the provider; none if it was not asked or did not answer.",
 			"resource", "class", "code"),
-		aborted: m.counter("proxy_aborted_total", "Requests whose client left before the answer was over.", "resource", "class"),
+		aborted: m.counter("proxy_aborted_total", "Requests whose client left before the end of the response.", "resource", "class"),
 		took:    m.histogram("proxy_answer_seconds", "How long the last send of a proxied request and its answer took.", tookBuckets, "resource"),
 		miss: m.histogram("estimate_output_error_ratio", "How far off the estimates of output tokens of proxied requests were: |estimate - actual| / actual.",
 			missBuckets, "resource"),

@@ -23,14 +23,14 @@ type limitDescs struct {
 
 func (d *limitDescs) init(desc describe) {
 	labels := []string{"resource", "limit", "unit", "scope"}
-	d.size = desc("limit_size", "What a limit can hold; not there while nobody knows.", labels...)
-	d.used = desc("limit_used", "What of a limit is used.", labels...)
-	d.remaining = desc("limit_remaining", "What remains of a limit; not there while nobody knows its size.", labels...)
-	d.outside = desc("limit_outside", "What of a limit somebody used who does not go through the gate.", labels...)
-	d.withheld = desc("limit_withheld", "What of a limit is kept for processes that may be cut off from the store.", labels...)
+	d.size = desc("limit_size", "The size of a limit; absent while unknown.", labels...)
+	d.used = desc("limit_used", "The used amount of a limit.", labels...)
+	d.remaining = desc("limit_remaining", "The remaining amount of a limit; absent while its size is unknown.", labels...)
+	d.outside = desc("limit_outside", "The amount of a limit used by callers that do not go through the gate.", labels...)
+	d.withheld = desc("limit_withheld", "The amount of a limit kept for processes that may be cut off from the store.", labels...)
 	d.light = desc("limit_light", "The traffic light of a limit: 0 green, 1 amber, 2 red.", labels...)
 	d.breaker = desc("limit_breaker", "The breaker of a limit: 0 closed, 1 gliding, 2 open.", labels...)
-	d.reset = desc("limit_reset_timestamp_seconds", "When a limit resets; not there if it does not, or nobody knows.", labels...)
+	d.reset = desc("limit_reset_timestamp_seconds", "When a limit resets; absent if it does not reset, or the time is unknown.", labels...)
 }
 
 // level is a limit with the values to report.
@@ -129,9 +129,9 @@ type budgetDescs struct{ size, used, reset *prometheus.Desc }
 
 func (d *budgetDescs) init(desc describe) {
 	labels := []string{"budget", "per", "period", "who"}
-	d.size = desc("budget_size_dollars", "What may be spent of an account of a budget.", labels...)
-	d.used = desc("budget_used_dollars", "What was spent of it, with what is reserved for requests under way.", labels...)
-	d.reset = desc("budget_reset_timestamp_seconds", "When it begins anew; not there if it never does.", labels...)
+	d.size = desc("budget_size_dollars", "The size of an account of a budget.", labels...)
+	d.used = desc("budget_used_dollars", "The amount spent from an account of a budget, including reservations of running requests.", labels...)
+	d.reset = desc("budget_reset_timestamp_seconds", "When an account of a budget resets; absent if it never does.", labels...)
 }
 
 // tell reports the accounts with the largest spent part, and for each budget the sum of the others.
