@@ -71,7 +71,10 @@ func inScript(text string) string {
 // inLine is how Redis says where a script failed. A function has a line before its source.
 var inLine = regexp.MustCompile(`user_(function|script):\s?(\d+)`)
 
-// whereIn tells which function a script failed in, and where its source is: each has that in the line before it.
+// function is a line in which a function of the script begins, with the place of its source.
+var function = regexp.MustCompile(`^F\.(\w+) = function\(.*\) -- (.+)$`)
+
+// whereIn returns which function a script failed in, and where its source is.
 func whereIn(source, text string) string {
 	m := inLine.FindStringSubmatch(text)
 	if m == nil {
@@ -83,9 +86,8 @@ func whereIn(source, text string) string {
 	}
 	lines := strings.Split(source, "\n")
 	for i := min(at, len(lines)) - 1; i > 0; i-- {
-		name, isFunction := strings.CutSuffix(strings.TrimPrefix(strings.Split(lines[i], "(")[0], "F."), " = function")
-		if from, ok := strings.CutPrefix(lines[i-1], "-- "); isFunction && ok {
-			return "; in " + name + ", " + from
+		if f := function.FindStringSubmatch(lines[i]); f != nil {
+			return "; in " + f[1] + ", " + f[2]
 		}
 	}
 	return ""

@@ -120,13 +120,11 @@ F.flat_Tree_priority = function()
  tree[1] = (tree[1] + 1) % 1048576
  return tree[1] * 2654435761 % 4294967296
 end
--- internal/pool/pool.go:243
-F.pool_Pool_Apply = function(now_, ops)
+F.pool_Pool_Apply = function(now_, ops) -- internal/pool/pool.go:243
  F.pool_Pool_begin(now_, (#ops > 0))
  F.pool_Pool_carryOut(ops)
 end
--- internal/pool/pool.go:249
-F.pool_Pool_begin = function(now_, heard)
+F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:249
  once[1] = (once[1] > now_ and once[1] or now_)
  if (#T[2] > 0) then T[2] = {} end
  if (once[1] >= cfg[1]) then F.pool_Pool_seeToLots() end
@@ -138,8 +136,7 @@ F.pool_Pool_begin = function(now_, heard)
  if ((once[153] ~= 0) and (once[1] >= once[153])) then F.pool_Pool_hush() end
  if (once[26] ~= 0) then F.pool_Pool_dropStale() end
 end
--- internal/pool/pool.go:292
-F.pool_Pool_carryOut = function(ops)
+F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:292
  T[1] = ops
  for i = 0, #ops - 1 do
   if (ops[i+1][1] ~= 12) then
@@ -165,23 +162,20 @@ F.pool_Pool_carryOut = function(ops)
   F.pool_Pool_concludeAll()
  end
 end
--- internal/pool/fast.go:60
-F.pool_Pool_BeginFast = function(now_)
+F.pool_Pool_BeginFast = function(now_) -- internal/pool/fast.go:60
  F.pool_Pool_begin(now_, true)
  if (((F.order_Queue_Len() > 0) or (once[26] ~= 0)) or (once[140] > 0)) then return false end
  once[7] = (once[7] + 1)
  return true
 end
--- internal/pool/fast.go:70
-F.pool_Pool_EndFast = function()
+F.pool_Pool_EndFast = function() -- internal/pool/fast.go:70
  for k = 0, #T[6] - 1 do
   F.pool_Pool_enterSums(T[6][k+1])
  end
  T[6] = {}
  once[2], once[9] = 0, 0
 end
--- internal/pool/lots.go:52
-F.pool_Pool_FastLot = function(l)
+F.pool_Pool_FastLot = function(l) -- internal/pool/lots.go:52
  local n, w = #l[15], l[13]
  if (((((l[8] >= cfg[3]) or (l[12] <= 0)) or (n == 0)) or (w > cfg[4])) or (l[3] ~= 0)) then return 0 end
  l[21], l[22], l[23], l[24], l[25] = 0, F.flat_Names_Find(l[4]), F.flat_Names_Find(l[5]), F.flat_Names_Find(l[6]), F.flat_Names_Find(l[7])
@@ -212,12 +206,10 @@ F.pool_Pool_FastLot = function(l)
  for limit = 0, w - 1 do
   local total, asks = 0, 0
   for i = 0, n - 1 do
-   do
-    local amount = amounts[((i * w) + limit)+1]
-    if (amount ~= 0) then
-     total = (total + amount)
-     asks = (asks + 1)
-    end
+   local amount = amounts[((i * w) + limit)+1]
+   if (amount ~= 0) then
+    total = (total + amount)
+    asks = (asks + 1)
    end
   end
   totals[limit+1], takers[limit+1] = total, asks
@@ -225,10 +217,8 @@ F.pool_Pool_FastLot = function(l)
   if (asks ~= 0) then
    local k = cfg[limit+12]
    if ((k < 0) or (total < 0)) then return 0 end
-   do
-    local s = T[6][k+1]
-    if ((total > s[2]) or ((s[6] ~= 0) and F.pool_Pool_keepsFrom(s, total, l[8]))) then return 0 end
-   end
+   local s = T[6][k+1]
+   if ((total > s[2]) or ((s[6] ~= 0) and F.pool_Pool_keepsFrom(s, total, l[8]))) then return 0 end
   end
  end
  l[28] = callers
@@ -237,8 +227,7 @@ F.pool_Pool_FastLot = function(l)
  F.pool_Pool_holdLot(l)
  return l[3]
 end
--- internal/pool/lotends.go:19
-F.pool_Pool_FastEnds = function(e)
+F.pool_Pool_FastEnds = function(e) -- internal/pool/lotends.go:19
  local at = 0
  do
   while (at < #e[6]) do
@@ -257,21 +246,17 @@ F.pool_Pool_FastEnds = function(e)
  end
  return at
 end
--- internal/pool/lotspell.go:9
-F.pool_Pool_SpellOut = function()
+F.pool_Pool_SpellOut = function() -- internal/pool/lotspell.go:9
  do
   local l = F.pool_Pool_lotAt(0)
   while (l ~= nil) do
-   do
-    F.pool_Pool_spellOut(l)
-   end
+   F.pool_Pool_spellOut(l)
    l = F.pool_Pool_lotAt(0)
   end
  end
  F.pool_Pool_enterTallies()
 end
--- internal/pool/tallies.go:71
-F.pool_Pool_enterTallies = function()
+F.pool_Pool_enterTallies = function() -- internal/pool/tallies.go:71
  F.pool_Pool_enterSome(cfg[2])
  if (#T[9] > 0) then T[9] = {} end
  local t2_ = T[8]
@@ -282,83 +267,67 @@ F.pool_Pool_enterTallies = function()
  end
  if (#T[8] > 0) then T[8] = {} end
 end
--- internal/pool/crowd.go:135
-F.pool_Pool_crowdCaller = function()
+F.pool_Pool_crowdCaller = function() -- internal/pool/crowd.go:135
  if (slabLen(S_crecs) < 32768) then return 0 end
  return far(1, F.flat_Names_Tags(once[113]))
 end
--- internal/pool/lots.go:223
-F.pool_Pool_seeToLots = function()
+F.pool_Pool_seeToLots = function() -- internal/pool/lots.go:223
  cfg[1] = 9007199254740992
  local i = 0
- do
-  local l = F.pool_Pool_lotAt(i)
-  while (l ~= nil) do
-   local t1_ = false
-   repeat
-    do
-     local kept = (S_sessions[l[20]] or ld(S_sessions, l[20]))[4]
-     if (((l[18] <= once[1]) and (l[9] == 1)) and (kept > once[1])) then
-      l[18] = min(kept, (l[17] + (l[12] < 60000000 and l[12] or 60000000)))
-     end
+ local l = F.pool_Pool_lotAt(i)
+ while (l ~= nil) do
+  repeat
+   do
+    local kept = (S_sessions[l[20]] or ld(S_sessions, l[20]))[4]
+    if (((l[18] <= once[1]) and (l[9] == 1)) and (kept > once[1])) then
+     l[18] = min(kept, (l[17] + (l[12] < 60000000 and l[12] or 60000000)))
     end
-    if (l[18] <= once[1]) then
-     F.pool_Pool_spellOut(l)
-     break
-    end
-    cfg[1] = (cfg[1] < l[18] and cfg[1] or l[18])
-    i = (i + 1)
-   until true
-   if t1_ then break end
-   l = F.pool_Pool_lotAt(i)
-  end
+   end
+   if (l[18] <= once[1]) then
+    F.pool_Pool_spellOut(l)
+    break
+   end
+   cfg[1] = (cfg[1] < l[18] and cfg[1] or l[18])
+   i = (i + 1)
+  until true
+  l = F.pool_Pool_lotAt(i)
  end
 end
--- internal/pool/pool.go:281
-F.pool_Pool_turnSecond = function()
+F.pool_Pool_turnSecond = function() -- internal/pool/pool.go:281
  local silence = (once[1] >= (past[3] + 120000000))
  if F.pool_history_turn(once[1]) then F.pool_Pool_turnTallies() end
  if silence then F.pool_Pool_enterTallies() end
 end
--- internal/pool/tallies.go:57
-F.pool_Pool_enterSome = function(n)
- do
-  local i = 0
-  while ((i < n) and (cfg[2] > 0)) do
-   do
-    cfg[2] = (cfg[2] - 1)
-    local t = T[9][cfg[2]+1]
-    t[6] = 0
-    if ((t[5] ~= 0) and (t[3] ~= past[2])) then
-     F.pool_Pool_enterTally(t)
-    elseif (t[5] ~= 0) then
-     F.pool_Pool_enlist(t)
-    end
-   end
-   i = (i + 1)
+F.pool_Pool_enterSome = function(n) -- internal/pool/tallies.go:57
+ local i = 0
+ while ((i < n) and (cfg[2] > 0)) do
+  cfg[2] = (cfg[2] - 1)
+  local t = T[9][cfg[2]+1]
+  t[6] = 0
+  if ((t[5] ~= 0) and (t[3] ~= past[2])) then
+   F.pool_Pool_enterTally(t)
+  elseif (t[5] ~= 0) then
+   F.pool_Pool_enlist(t)
   end
+  i = (i + 1)
  end
 end
--- internal/pool/sessions.go:81
-F.pool_Pool_heardSomething = function()
+F.pool_Pool_heardSomething = function() -- internal/pool/sessions.go:81
  if ((once[1] - once[3]) > 6000000) then once[4] = once[1] end
  once[3] = once[1]
 end
--- internal/pool/header.go:25
-F.pool_headerTime_isDue = function(h, h_o)
+F.pool_headerTime_isDue = function(h, h_o) -- internal/pool/header.go:25
  local few = (h[h_o+17] - h[h_o+19])
  return ((few > 3) or ((few > 0) and (h[h_o+17] <= 16)))
 end
--- internal/pool/header.go:31
-F.pool_headerTime_judge = function(h, h_o)
+F.pool_headerTime_judge = function(h, h_o) -- internal/pool/header.go:31
  h[h_o+19] = h[h_o+17]
  local sorted = copy_(h, h_o, 16)
  local k = (h[h_o+17] < 16 and h[h_o+17] or 16)
  sortPart(sorted, 0, k)
  h[h_o+18] = sorted[quo(((k - 1)), 2)+1]
 end
--- internal/pool/wheel.go:90
-F.pool_Pool_expireTickets = function()
+F.pool_Pool_expireTickets = function() -- internal/pool/wheel.go:90
  local w, w_o = once, 133
  local now_ = quo(once[1], 100000)
  do
@@ -372,18 +341,14 @@ F.pool_Pool_expireTickets = function()
    do
     local s = max((w[w_o+1] + 1), next_)
     while ((s <= now_) and (((w[w_o+4] > 0) or (w[w_o+5] ~= 0)))) do
+     once[1] = (s * 100000)
+     if ((once[153] ~= 0) and (once[1] >= once[153])) then F.pool_Pool_hush() end
+     if (w[w_o+4] > 0) then F.pool_Pool_expireSlot(s) end
      do
-      once[1] = (s * 100000)
-      if ((once[153] ~= 0) and (once[1] >= once[153])) then F.pool_Pool_hush() end
-      if (w[w_o+4] > 0) then F.pool_Pool_expireSlot(s) end
-      do
-       local i = w[w_o+5]
-       while ((i ~= 0) and ((S_tickets[i] or ld(S_tickets, i))[6] <= once[1])) do
-        do
-         F.pool_Pool_expire(i)
-        end
-        i = w[w_o+5]
-       end
+      local i = w[w_o+5]
+      while ((i ~= 0) and ((S_tickets[i] or ld(S_tickets, i))[6] <= once[1])) do
+       F.pool_Pool_expire(i)
+       i = w[w_o+5]
       end
      end
      s = (s + 1)
@@ -396,45 +361,38 @@ F.pool_Pool_expireTickets = function()
  w[w_o+1] = now_
  F.pool_Pool_sweepSome(64)
 end
--- internal/pool/members.go:242
-F.pool_Pool_hush = function()
- do
-  while ((once[153] ~= 0) and (once[153] <= once[1])) do
-   local at = once[153]
-   do
-    while ((once[147] ~= 0) and (F.pool_member_silentFrom((S_members[once[147]] or ld(S_members, once[147]))) <= at)) do
-     local i = once[147]
-     F.pool_Pool_unlink(i)
-     local m = (S_members[i] or ld(S_members, i))
-     m[2], m[8] = 1, once[149]
-     if (once[149] ~= 0) then
-      local t1_ = (S_members[once[149]] or ld(S_members, once[149]))
-      t1_[7] = i
-     end
-     once[149] = i
+F.pool_Pool_hush = function() -- internal/pool/members.go:242
+ while ((once[153] ~= 0) and (once[153] <= once[1])) do
+  local at = once[153]
+  do
+   while ((once[147] ~= 0) and (F.pool_member_silentFrom((S_members[once[147]] or ld(S_members, once[147]))) <= at)) do
+    local i = once[147]
+    F.pool_Pool_unlink(i)
+    local m = (S_members[i] or ld(S_members, i))
+    m[2], m[8] = 1, once[149]
+    if (once[149] ~= 0) then
+     local t1_ = (S_members[once[149]] or ld(S_members, once[149]))
+     t1_[7] = i
     end
+    once[149] = i
    end
-   F.pool_Pool_weigh(at)
   end
+  F.pool_Pool_weigh(at)
  end
 end
--- internal/pool/pauses.go:129
-F.pool_Pool_dropStale = function()
- do
-  local i = once[26]
-  while (i ~= 0) do
-   local g = (S_gates[i] or ld(S_gates, i))
-   local next_ = g[18]
-   do
-    F.pause_State_Allow(g, once[1])
-    if F.pool_pauseRec_stale(g, once[1]) then F.pool_Pool_dropPause(i) end
-   end
-   i = next_
+F.pool_Pool_dropStale = function() -- internal/pool/pauses.go:129
+ local i = once[26]
+ while (i ~= 0) do
+  local g = (S_gates[i] or ld(S_gates, i))
+  local next_ = g[18]
+  do
+   F.pause_State_Allow(g, once[1])
+   if F.pool_pauseRec_stale(g, once[1]) then F.pool_Pool_dropPause(i) end
   end
+  i = next_
  end
 end
--- internal/pool/pool.go:332
-F.pool_Pool_apply = function(i)
+F.pool_Pool_apply = function(i) -- internal/pool/pool.go:332
  local op = T[1][i+1]
  op[45], op[46], op[47], op[48], op[49], op[50], op[51], op[52], op[53], op[54], op[55], op[56] = 0, op[2], op[3], once[1], 0, 0, 0, 0, (-1), 0, 0, 0
  do
@@ -451,43 +409,39 @@ F.pool_Pool_apply = function(i)
   end
  end
  once[9] = 1
- do
-  local t2_ = op[1]
-  if t2_ == 2 then
-   F.pool_Pool_cancel(op)
-  elseif t2_ == 3 then
-   F.pool_Pool_renew(i)
-  elseif t2_ == 4 then
-   F.pool_Pool_answer(op)
-  elseif t2_ == 5 then
-   F.pool_Pool_close(op)
-  elseif t2_ == 6 then
-   F.pool_Pool_observe(op)
-  elseif t2_ == 7 then
-   F.pool_Pool_pause(op)
-  elseif t2_ == 8 then
-   F.pool_Pool_resume(op)
-  elseif t2_ == 9 then
-   F.pool_Pool_heartbeat(op)
-  elseif t2_ == 10 then
-   F.pool_Pool_leave(op)
-  elseif t2_ == 11 then
-   F.pool_Pool_launch(op)
-  elseif t2_ == 13 then
-   F.pool_Pool_forget(op)
-  elseif t2_ == 14 then
-   F.pool_Pool_gone(op)
-  else
-   F.pool_refuse(op, 9, (-1), 0)
-  end
+ local t2_ = op[1]
+ if t2_ == 2 then
+  F.pool_Pool_cancel(op)
+ elseif t2_ == 3 then
+  F.pool_Pool_renew(i)
+ elseif t2_ == 4 then
+  F.pool_Pool_answer(op)
+ elseif t2_ == 5 then
+  F.pool_Pool_close(op)
+ elseif t2_ == 6 then
+  F.pool_Pool_observe(op)
+ elseif t2_ == 7 then
+  F.pool_Pool_pause(op)
+ elseif t2_ == 8 then
+  F.pool_Pool_resume(op)
+ elseif t2_ == 9 then
+  F.pool_Pool_heartbeat(op)
+ elseif t2_ == 10 then
+  F.pool_Pool_leave(op)
+ elseif t2_ == 11 then
+  F.pool_Pool_launch(op)
+ elseif t2_ == 13 then
+  F.pool_Pool_forget(op)
+ elseif t2_ == 14 then
+  F.pool_Pool_gone(op)
+ else
+  F.pool_refuse(op, 9, (-1), 0)
  end
 end
--- internal/order/queue.go:193
-F.order_Queue_Len = function()
+F.order_Queue_Len = function() -- internal/order/queue.go:193
  return counts[3]
 end
--- internal/pool/serve.go:11
-F.pool_Pool_serve = function()
+F.pool_Pool_serve = function() -- internal/pool/serve.go:11
  once[2] = 0
  if (F.order_Queue_Len() == 0) then return end
  F.order_Queue_Wake(once[1])
@@ -502,23 +456,18 @@ F.pool_Pool_serve = function()
  F.pool_Pool_wakeAtDue()
  if (once[154] ~= 0) then F.pool_Pool_wakeAt(once[154]) end
 end
--- internal/pool/serve.go:29
-F.pool_Pool_wakeAtDue = function()
- do
-  local at = F.pool_wheel_nextDue(once, 133)
-  if (at ~= 0) then F.pool_Pool_wakeAt(at) end
- end
+F.pool_Pool_wakeAtDue = function() -- internal/pool/serve.go:29
+ local at = F.pool_wheel_nextDue(once, 133)
+ if (at ~= 0) then F.pool_Pool_wakeAt(at) end
 end
--- internal/pool/pool.go:377
-F.pool_Pool_concludeAll = function()
+F.pool_Pool_concludeAll = function() -- internal/pool/pool.go:377
  local left = false
  for i = 0, #T[1] - 1 do
   left = (F.pool_Pool_conclude(T[1][i+1]) or left)
  end
  if left then F.pool_Pool_serve() end
 end
--- internal/pool/fast.go:113
-F.pool_Pool_enterSums = function(s)
+F.pool_Pool_enterSums = function(s) -- internal/pool/fast.go:113
  local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  if ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] ~= 0) then in_[16] = (in_[16] + s[9]) end
@@ -537,8 +486,7 @@ F.pool_Pool_enterSums = function(s)
   s[11], s[12], s[13] = 0, 0, 0
  end
 end
--- internal/pool/fast.go:136
-F.pool_Pool_choose = function(agent, user, model, tool, key)
+F.pool_Pool_choose = function(agent, user, model, tool, key) -- internal/pool/fast.go:136
  cfg[11] = once[7]
  cfg[6], cfg[7], cfg[8], cfg[9], cfg[10] = agent, user, model, tool, key
  for limit = 0, cfg[4] - 1 do
@@ -546,13 +494,11 @@ F.pool_Pool_choose = function(agent, user, model, tool, key)
   do
    local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
    if (per ~= 0) then
-    do
-     local name = F.pool_names_sole(cfg, 5, per)
-     if (name ~= 0) then
-      i = F.pool_Pool_ownOf(limit, name)
-     else
-      i = F.pool_Pool_findInst(limit, (F.pool_scoped(cfg, 5, per)), 0)
-     end
+    local name = F.pool_names_sole(cfg, 5, per)
+    if (name ~= 0) then
+     i = F.pool_Pool_ownOf(limit, name)
+    else
+     i = F.pool_Pool_findInst(limit, (F.pool_scoped(cfg, 5, per)), 0)
     end
    end
   end
@@ -564,8 +510,7 @@ F.pool_Pool_choose = function(agent, user, model, tool, key)
   end
  end
 end
--- internal/pool/fast.go:171
-F.pool_Pool_keepsFrom = function(s, amount, class)
+F.pool_Pool_keepsFrom = function(s, amount, class) -- internal/pool/fast.go:171
  local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
  local d = F.pool_Pool_defOf(in_)
  if (s[6] == 1) then return ((class > 0) and F.pool_Pool_paced(s, in_, d, amount)) end
@@ -579,12 +524,10 @@ F.pool_Pool_keepsFrom = function(s, amount, class)
  end
  return (((cfg[29] > 0) and F.pool_Pool_binds(in_, d)) and ((s[2] - amount) < F.policy_Part(F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_)), F.pool_Pool_threshold(class))))
 end
--- internal/pool/lots.go:114
-F.pool_Pool_chargeLot = function(l, totals, takers)
+F.pool_Pool_chargeLot = function(l, totals, takers) -- internal/pool/lots.go:114
  local w = l[13]
  l[30], l[31], l[32] = F.pool_list(w), F.pool_list(w), F.pool_list(w)
  for limit = 0, w - 1 do
-  local t2_ = false
   repeat
    l[30][limit+1], l[31][limit+1], l[32][limit+1] = 0, 0, 0
    if (takers[limit+1] == 0) then break end
@@ -600,11 +543,9 @@ F.pool_Pool_chargeLot = function(l, totals, takers)
     s[14] = (s[14] + totals[limit+1])
    end
   until true
-  if t2_ then break end
  end
 end
--- internal/pool/lots.go:137
-F.pool_Pool_tellLot = function(l)
+F.pool_Pool_tellLot = function(l) -- internal/pool/lots.go:137
  local n, w, model, class, retries = #l[15], l[13], l[23], l[8], 0
  if (l[10] ~= 0) then retries = 1 end
  local all = sum
@@ -635,8 +576,7 @@ F.pool_Pool_tellLot = function(l)
   end
  end
 end
--- internal/pool/lots.go:182
-F.pool_Pool_holdLot = function(l)
+F.pool_Pool_holdLot = function(l) -- internal/pool/lots.go:182
  local n = #l[15]
  local from = F.pool_Pool_sessionOf(l[2])
  l[3] = ((from[2] > once[28] and from[2] or once[28]) + 1)
@@ -662,25 +602,21 @@ F.pool_Pool_holdLot = function(l)
  once[5] = (once[5] + n)
  F.pool_Pool_addLot(l)
 end
--- internal/pool/lotends.go:39
-F.pool_Pool_endOne = function(e, at)
+F.pool_Pool_endOne = function(e, at) -- internal/pool/lotends.go:39
  local o = {e[2],e[6][at+1],((e[3] ~= 0) and 1 or 0),((e[4] ~= 0) and 1 or 0),0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
  for limit = 0, e[5] - 1 do
   o[limit+5] = e[7][((at * e[5]) + limit)+1]
  end
  return F.pool_Pool_FastDone(o)
 end
--- internal/pool/lotends.go:48
-F.pool_Pool_answerLot = function(l, e, from, to)
+F.pool_Pool_answerLot = function(l, e, from, to) -- internal/pool/lotends.go:48
  local usual = true
  for limit = 0, l[13] - 1 do
-  do
-   local i = ((l[30][limit+1] + 2147483648) % 4294967296 - 2147483648)
-   if (i ~= 0) then
-    local s = F.pool_Pool_sumsOf(i, (S_insts[i] or ld(S_insts, i)))
-    if ((((s[5] ~= 4) and (not (s[7] ~= 0))) and (l[31][limit+1] ~= 0)) and (((s[5] ~= 1) or (l[31][limit+1] ~= 1)))) then
-     usual = false
-    end
+  local i = ((l[30][limit+1] + 2147483648) % 4294967296 - 2147483648)
+  if (i ~= 0) then
+   local s = F.pool_Pool_sumsOf(i, (S_insts[i] or ld(S_insts, i)))
+   if ((((s[5] ~= 4) and (not (s[7] ~= 0))) and (l[31][limit+1] ~= 0)) and (((s[5] ~= 1) or (l[31][limit+1] ~= 1)))) then
+    usual = false
    end
   end
  end
@@ -689,80 +625,59 @@ F.pool_Pool_answerLot = function(l, e, from, to)
   do
    local i = from
    while (i < to) do
-    do
-     F.pool_Pool_endOne(e, i)
-    end
+    F.pool_Pool_endOne(e, i)
     i = (i + 1)
    end
   end
   return 
  end
- do
-  local i = from
-  while (i < to) do
-   local t2_ = false
-   repeat
-    local k = (e[6][i+1] - l[3])
-    if (l[29][k+1] ~= 0) then break end
-    l[29][k+1] = once[1]
-    F.pool_headerTime_add(once, 29, (once[1] - l[17]))
-    for limit = 0, l[13] - 1 do
-     do
-      local i = ((l[30][limit+1] + 2147483648) % 4294967296 - 2147483648)
-      if (i ~= 0) then
-       do
-        local s = F.pool_Pool_sumsOf(i, (S_insts[i] or ld(S_insts, i)))
-        if (((s[5] == 1) and (not (s[7] ~= 0))) and (l[31][limit+1] == 1)) then
-         s[11] = (s[11] + l[16][((k * l[13]) + limit)+1])
-         s[12] = (s[12] + l[16][((k * l[13]) + limit)+1])
-        end
-       end
-      end
+ local i = from
+ while (i < to) do
+  repeat
+   local k = (e[6][i+1] - l[3])
+   if (l[29][k+1] ~= 0) then break end
+   l[29][k+1] = once[1]
+   F.pool_headerTime_add(once, 29, (once[1] - l[17]))
+   for limit = 0, l[13] - 1 do
+    local i = ((l[30][limit+1] + 2147483648) % 4294967296 - 2147483648)
+    if (i ~= 0) then
+     local s = F.pool_Pool_sumsOf(i, (S_insts[i] or ld(S_insts, i)))
+     if (((s[5] == 1) and (not (s[7] ~= 0))) and (l[31][limit+1] == 1)) then
+      s[11] = (s[11] + l[16][((k * l[13]) + limit)+1])
+      s[12] = (s[12] + l[16][((k * l[13]) + limit)+1])
      end
     end
-   until true
-   if t2_ then break end
+   end
+  until true
+  i = (i + 1)
+ end
+end
+F.pool_Pool_closeLot = function(l, e, from, to) -- internal/pool/lotends.go:84
+ if (((cfg[50] ~= 0) and (not (e[3] ~= 0))) or ((e[5] > 0) and (((l[27] ~= 0) or (e[5] > l[13]))))) then
+  local i = from
+  while (i < to) do
+   if ((((cfg[50] ~= 0) and (not (e[3] ~= 0))) and (l[29][(e[6][i+1] - l[3])+1] == 0)) or F.pool_Pool_unasked(l, e, i)) then
+    return false
+   end
    i = (i + 1)
   end
  end
-end
--- internal/pool/lotends.go:84
-F.pool_Pool_closeLot = function(l, e, from, to)
- if (((cfg[50] ~= 0) and (not (e[3] ~= 0))) or ((e[5] > 0) and (((l[27] ~= 0) or (e[5] > l[13]))))) then
-  do
-   local i = from
-   while (i < to) do
-    do
-     if ((((cfg[50] ~= 0) and (not (e[3] ~= 0))) and (l[29][(e[6][i+1] - l[3])+1] == 0)) or F.pool_Pool_unasked(l, e, i)) then
-      return false
-     end
-    end
-    i = (i + 1)
-   end
-  end
- end
  if (e[3] ~= 0) then
-  do
-   local i = from
-   while (i < to) do
-    do
-     if (l[29][(e[6][i+1] - l[3])+1] == 0) then F.pool_headerTime_add(once, 29, (once[1] - l[17])) end
-    end
-    i = (i + 1)
-   end
+  local i = from
+  while (i < to) do
+   if (l[29][(e[6][i+1] - l[3])+1] == 0) then F.pool_headerTime_add(once, 29, (once[1] - l[17])) end
+   i = (i + 1)
   end
  end
  for limit = 0, l[13] - 1 do
-  do
-   local i = ((l[30][limit+1] + 2147483648) % 4294967296 - 2147483648)
-   if (i ~= 0) then
-    local in_ = (S_insts[i] or ld(S_insts, i))
-    local s = F.pool_Pool_sumsOf(i, in_)
-    if (s[5] == 4) then
-     F.pool_sums_giveUp(s, l, e, limit, from, to)
-    else
-     F.pool_Pool_settleLot(l, e, limit, from, to, in_, s)
-    end
+  local i = ((l[30][limit+1] + 2147483648) % 4294967296 - 2147483648)
+  if (i ~= 0) then
+   local in_ = (S_insts[i] or ld(S_insts, i))
+   local s = F.pool_Pool_sumsOf(i, in_)
+   if (s[5] == 4) then
+    F.pool_sums_giveUp(s, l, e, limit, from, to)
+   else
+    F.pool_Pool_settleLot(l, e, limit, from, to, in_, s)
    end
   end
  end
@@ -777,15 +692,13 @@ F.pool_Pool_closeLot = function(l, e, from, to)
  if (l[26] == 0) then F.pool_Pool_forgetLot(l) end
  return true
 end
--- internal/pool/lotspell.go:17
-F.pool_Pool_spellOut = function(l)
+F.pool_Pool_spellOut = function(l) -- internal/pool/lotspell.go:17
  for k = 0, #l[15] - 1 do
   if (l[29][k+1] ~= (-1)) then F.pool_Pool_spell(l, k) end
  end
  F.pool_Pool_forgetLot(l)
 end
--- internal/pool/tallies.go:87
-F.pool_Pool_enterTally = function(t)
+F.pool_Pool_enterTally = function(t) -- internal/pool/tallies.go:87
  local rec = (S_crecs[t[1]] or ld(S_crecs, t[1]))
  local i = 0
  if (t[8] > 0) then
@@ -817,8 +730,7 @@ F.pool_Pool_enterTally = function(t)
  t[5], t[8], t[9] = 0, 0, 0
  if (not (t[7] ~= 0)) then F.pool_Pool_mark(t) end
 end
--- internal/pool/history.go:93
-F.pool_history_turn = function(now_)
+F.pool_history_turn = function(now_) -- internal/pool/history.go:93
  local before = past[2]
  if (now_ >= (past[3] + 1000000)) then
   past[3] = (now_ - fmod(now_, 1000000))
@@ -826,54 +738,43 @@ F.pool_history_turn = function(now_)
  end
  return (past[2] ~= before)
 end
--- internal/pool/tallies.go:47
-F.pool_Pool_turnTallies = function()
+F.pool_Pool_turnTallies = function() -- internal/pool/tallies.go:47
  F.pool_Pool_enterSome(cfg[2])
  T[9], T[8] = T[8], T[9]
  if (#T[8] > 0) then T[8] = {} end
  cfg[2] = #T[9]
 end
--- internal/pool/tallies.go:36
-F.pool_Pool_enlist = function(t)
+F.pool_Pool_enlist = function(t) -- internal/pool/tallies.go:36
  if (not (t[6] ~= 0)) then
   t[6] = 1
   local t1_ = T[8]
   t1_[#t1_+1] = t
  end
 end
--- internal/pool/wheel.go:129
-F.pool_wheel_nextStep = function(w, w_o)
+F.pool_wheel_nextStep = function(w, w_o) -- internal/pool/wheel.go:129
  local s = 0
  if (w[w_o+4] > 0) then s = w[w_o+3] end
  if (w[w_o+5] ~= 0) then
-  do
-   local line = quo((S_tickets[w[w_o+5]] or ld(S_tickets, w[w_o+5]))[6], 100000)
-   if ((s == 0) or (line < s)) then s = line end
-  end
+  local line = quo((S_tickets[w[w_o+5]] or ld(S_tickets, w[w_o+5]))[6], 100000)
+  if ((s == 0) or (line < s)) then s = line end
  end
  return s
 end
--- internal/pool/wheel.go:118
-F.pool_Pool_expireSlot = function(s)
- do
-  local i = once.slots[fmod(s, 4096)+1]
-  while (i ~= 0) do
-   local next_ = (S_tickets[i] or ld(S_tickets, i))[21]
-   if ((S_tickets[i] or ld(S_tickets, i))[6] <= once[1]) then F.pool_Pool_expire(i) end
-   i = next_
-  end
+F.pool_Pool_expireSlot = function(s) -- internal/pool/wheel.go:118
+ local i = once.slots[fmod(s, 4096)+1]
+ while (i ~= 0) do
+  local next_ = (S_tickets[i] or ld(S_tickets, i))[21]
+  if ((S_tickets[i] or ld(S_tickets, i))[6] <= once[1]) then F.pool_Pool_expire(i) end
+  i = next_
  end
 end
--- internal/pool/lifecycle.go:314
-F.pool_Pool_expire = function(t)
+F.pool_Pool_expire = function(t) -- internal/pool/lifecycle.go:314
  local tk = (S_tickets[t] or ld(S_tickets, t))
  if (((tk[23] == 1) and (tk[9] > 0)) and (tk[5] > once[1])) then
-  do
-   local kept = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))[4]
-   if (kept > once[1]) then
-    F.pool_Pool_schedule(t, tk, (kept < tk[5] and kept or tk[5]))
-    return 
-   end
+  local kept = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))[4]
+  if (kept > once[1]) then
+   F.pool_Pool_schedule(t, tk, (kept < tk[5] and kept or tk[5]))
+   return 
   end
  end
  if ((tk[23] == 3) and (tk[8] > once[1])) then
@@ -895,49 +796,41 @@ F.pool_Pool_expire = function(t)
   end
  end
  once[9] = 1
- do
-  local t1_ = tk[23]
-  if t1_ == 1 then
-   local t2_ = T[2]
-   t2_[#t2_+1] = copy_(tk, 0, 2)
-   F.pool_Pool_leaveQueue(tk)
-   F.pool_Pool_end(t, tk)
-  elseif t1_ == 2 then
-   local t3_ = T[2]
-   t3_[#t3_+1] = copy_(tk, 0, 2)
-   F.pool_Pool_giveBack(tk)
-   F.pool_Pool_pausesLost(t, tk, false)
-   F.pool_Pool_end(t, tk)
-  elseif t1_ == 3 then
-   if ((not (tk[27] ~= 0)) and (not (tk[33] ~= 0))) then F.pool_Pool_pausesLost(t, tk, false) end
-   F.pool_Pool_lapse(tk)
-   F.pool_Pool_finish(t, tk)
-  elseif t1_ == 4 then
-   once[5] = (once[5] + 1)
-   F.pool_Pool_lapse(tk)
-   F.pool_Pool_finish(t, tk)
-  end
+ local t1_ = tk[23]
+ if t1_ == 1 then
+  local t2_ = T[2]
+  t2_[#t2_+1] = copy_(tk, 0, 2)
+  F.pool_Pool_leaveQueue(tk)
+  F.pool_Pool_end(t, tk)
+ elseif t1_ == 2 then
+  local t3_ = T[2]
+  t3_[#t3_+1] = copy_(tk, 0, 2)
+  F.pool_Pool_giveBack(tk)
+  F.pool_Pool_pausesLost(t, tk, false)
+  F.pool_Pool_end(t, tk)
+ elseif t1_ == 3 then
+  if ((not (tk[27] ~= 0)) and (not (tk[33] ~= 0))) then F.pool_Pool_pausesLost(t, tk, false) end
+  F.pool_Pool_lapse(tk)
+  F.pool_Pool_finish(t, tk)
+ elseif t1_ == 4 then
+  once[5] = (once[5] + 1)
+  F.pool_Pool_lapse(tk)
+  F.pool_Pool_finish(t, tk)
  end
 end
--- internal/pool/wheel.go:143
-F.pool_wheel_findNext = function(w, w_o)
+F.pool_wheel_findNext = function(w, w_o) -- internal/pool/wheel.go:143
  w[w_o+3] = (w[w_o+1] + 1)
- do
-  local n = 0
-  while ((w[w_o+4] > 0) and (n < 4096)) do
-   do
-    do
-     local i = w.slots[fmod(w[w_o+3], 4096)+1]
-     if (i ~= 0) then return end
-    end
-    w[w_o+3] = (w[w_o+3] + 1)
-   end
-   n = (n + 1)
+ local n = 0
+ while ((w[w_o+4] > 0) and (n < 4096)) do
+  do
+   local i = w.slots[fmod(w[w_o+3], 4096)+1]
+   if (i ~= 0) then return end
   end
+  w[w_o+3] = (w[w_o+3] + 1)
+  n = (n + 1)
  end
 end
--- internal/pool/insts.go:322
-F.pool_Pool_sweepSome = function(n)
+F.pool_Pool_sweepSome = function(n) -- internal/pool/insts.go:322
  for t1_ = 0, n - 1 do
   do
    once[22] = (once[22] + 1)
@@ -952,12 +845,10 @@ F.pool_Pool_sweepSome = function(n)
  F.pool_callers_sweep(n, once[1], cfg[49])
  F.pool_Pool_sweepSessions(n)
 end
--- internal/pool/members.go:39
-F.pool_member_silentFrom = function(m)
+F.pool_member_silentFrom = function(m) -- internal/pool/members.go:39
  return (quo(((m[3] + 3000000)), 250000) * 250000)
 end
--- internal/pool/members.go:201
-F.pool_Pool_unlink = function(i)
+F.pool_Pool_unlink = function(i) -- internal/pool/members.go:201
  local m = (S_members[i] or ld(S_members, i))
  do
   if (m[7] ~= 0) then
@@ -978,8 +869,7 @@ F.pool_Pool_unlink = function(i)
  if (not (m[2] ~= 0)) then once[150] = (once[150] - 1) end
  m[7], m[8] = 0, 0
 end
--- internal/pool/members.go:261
-F.pool_Pool_weigh = function(at)
+F.pool_Pool_weigh = function(at) -- internal/pool/members.go:261
  local sums = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
  once[154], once[152] = 0, 0
  do
@@ -989,13 +879,11 @@ F.pool_Pool_weigh = function(at)
    local next_ = m[8]
    local over = F.pool_Pool_freeAt(at, m[4])
    for k = 0, cfg[4] - 1 do
-    do
-     local after = F.pool_Pool_lingers(k)
-     if ((after >= 0) and (not F.pool_Pool_freeAt(at, (m[4] + after)))) then
-      over = false
-      if (m[5] > 0) then
-       sums[k+1] = (sums[k+1] + quo((((4503599627370496 + m[5]) - 1)), m[5]))
-      end
+    local after = F.pool_Pool_lingers(k)
+    if ((after >= 0) and (not F.pool_Pool_freeAt(at, (m[4] + after)))) then
+     over = false
+     if (m[5] > 0) then
+      sums[k+1] = (sums[k+1] + quo((((4503599627370496 + m[5]) - 1)), m[5]))
      end
     end
    end
@@ -1013,8 +901,7 @@ F.pool_Pool_weigh = function(at)
  end
  F.pool_Pool_scheduleWithheld()
 end
--- internal/pause/pause.go:109
-F.pause_State_Allow = function(g, t)
+F.pause_State_Allow = function(g, t) -- internal/pause/pause.go:109
  F.pause_State_pass(g, t)
  do
   local t1_ = g[1]
@@ -1035,12 +922,10 @@ F.pause_State_Allow = function(g, t)
  end
  return {1,0,0,0}
 end
--- internal/pool/pauses.go:31
-F.pool_pauseRec_stale = function(g, t)
+F.pool_pauseRec_stale = function(g, t) -- internal/pool/pauses.go:31
  return (F.pause_State_Idle(g, t) or ((g[13] ~= 0) and F.pause_State_Abandoned(g, t)))
 end
--- internal/pool/pauses.go:93
-F.pool_Pool_dropPause = function(i)
+F.pool_Pool_dropPause = function(i) -- internal/pool/pauses.go:93
  local g = (S_gates[i] or ld(S_gates, i))
  if (g[17] ~= 0) then
   local t1_ = (S_gates[g[17]] or ld(S_gates, g[17]))
@@ -1057,8 +942,7 @@ F.pool_Pool_dropPause = function(i)
  F.flat_Names_Drop(g[16])
  slabFree(S_gates, i)
 end
--- internal/pool/acquire.go:9
-F.pool_Pool_acquire = function(i)
+F.pool_Pool_acquire = function(i) -- internal/pool/acquire.go:9
  local op = T[1][i+1]
  if (not F.pool_Pool_valid(op)) then
   F.pool_refuse(op, 9, (-1), 0)
@@ -1081,34 +965,30 @@ F.pool_Pool_acquire = function(i)
  tk[29] = ((F.order_Queue_Len() >= cfg[51])) and 1 or 0
  F.pool_Pool_enqueue(t, i, false)
 end
--- internal/pool/lifecycle.go:9
-F.pool_Pool_poll = function(op)
+F.pool_Pool_poll = function(op) -- internal/pool/lifecycle.go:9
  if ((op[3] == 0) and (op[30] > 0)) then
   F.pool_Pool_keep(op)
   return 
  end
  local t, tk = F.pool_Pool_lookup(op)
  if (t == 0) then return end
- do
-  local t1_ = tk[23]
-  if t1_ == 1 then
-   op[45], once[8] = 1, 1
-   if (tk[9] > 0) then F.pool_Pool_scheduleWait(t, tk) end
-  elseif t1_ == 2 then
-   F.pool_Pool_hold(t, tk, op)
-  elseif t1_ == 3 then
-   if ((op[31] > 0) and (op[31] <= 86400000000000)) then
-    tk[7] = quo(op[31], 1000)
-    if (not (tk[33] ~= 0)) then F.pool_Pool_live(t, tk) end
-   end
-   F.pool_ticket_report(tk, op)
-  elseif t1_ == 4 then
-   op[45] = 3
+ local t1_ = tk[23]
+ if t1_ == 1 then
+  op[45], once[8] = 1, 1
+  if (tk[9] > 0) then F.pool_Pool_scheduleWait(t, tk) end
+ elseif t1_ == 2 then
+  F.pool_Pool_hold(t, tk, op)
+ elseif t1_ == 3 then
+  if ((op[31] > 0) and (op[31] <= 86400000000000)) then
+   tk[7] = quo(op[31], 1000)
+   if (not (tk[33] ~= 0)) then F.pool_Pool_live(t, tk) end
   end
+  F.pool_ticket_report(tk, op)
+ elseif t1_ == 4 then
+  op[45] = 3
  end
 end
--- internal/pool/members.go:75
-F.pool_Pool_touched = function(op)
+F.pool_Pool_touched = function(op) -- internal/pool/members.go:75
  if ((((op[39] < 0) or (op[31] < 0)) or (op[31] > 86400000000000)) or (op[40] < 0)) then
   F.pool_refuse(op, 9, (-1), 0)
   return 
@@ -1153,29 +1033,25 @@ F.pool_Pool_touched = function(op)
  F.pool_Pool_promise(m, op[39])
  op[45], op[56] = 0, m[6]
 end
--- internal/pool/lifecycle.go:69
-F.pool_Pool_cancel = function(op)
+F.pool_Pool_cancel = function(op) -- internal/pool/lifecycle.go:69
  local t, tk = F.pool_Pool_lookup(op)
  if (t == 0) then return end
  op[45] = 3
- do
-  local t1_ = tk[23]
-  if t1_ == 1 then
-   F.pool_Pool_leaveQueue(tk)
-   F.pool_Pool_end(t, tk)
-  elseif t1_ == 2 or t1_ == 3 then
-   if (tk[27] ~= 0) then
-    F.pool_Pool_finish(t, tk)
-    return 
-   end
-   F.pool_Pool_giveBack(tk)
-   F.pool_Pool_pausesLost(t, tk, true)
-   F.pool_Pool_end(t, tk)
+ local t1_ = tk[23]
+ if t1_ == 1 then
+  F.pool_Pool_leaveQueue(tk)
+  F.pool_Pool_end(t, tk)
+ elseif t1_ == 2 or t1_ == 3 then
+  if (tk[27] ~= 0) then
+   F.pool_Pool_finish(t, tk)
+   return 
   end
+  F.pool_Pool_giveBack(tk)
+  F.pool_Pool_pausesLost(t, tk, true)
+  F.pool_Pool_end(t, tk)
  end
 end
--- internal/pool/lifecycle.go:109
-F.pool_Pool_renew = function(i)
+F.pool_Pool_renew = function(i) -- internal/pool/lifecycle.go:109
  local op = T[1][i+1]
  local t, tk = F.pool_Pool_lookup(op)
  if (t == 0) then return end
@@ -1198,8 +1074,7 @@ F.pool_Pool_renew = function(i)
  if (op[29] >= 0) then tk[5] = (once[1] + quo(op[29], 1000)) end
  F.pool_Pool_enqueue(t, i, true)
 end
--- internal/pool/lifecycle.go:140
-F.pool_Pool_answer = function(op)
+F.pool_Pool_answer = function(op) -- internal/pool/lifecycle.go:140
  local t, tk = F.pool_Pool_lookup(op)
  if (t == 0) then return end
  if ((tk[23] == 1) or (tk[23] == 4)) then
@@ -1223,8 +1098,7 @@ F.pool_Pool_answer = function(op)
  F.pool_Pool_learn(op, tk, 9, tk[4], tk)
  if ((not (op[12] ~= 0)) and F.pool_Pool_judge(op, tk, 9, tk[4], t)) then F.pool_Pool_unexplained(tk, band(op[35], 20)) end
 end
--- internal/pool/lifecycle.go:172
-F.pool_Pool_close = function(op)
+F.pool_Pool_close = function(op) -- internal/pool/lifecycle.go:172
  local t, tk = F.pool_Pool_lookup(op)
  if (t == 0) then return end
  if (tk[23] == 1) then
@@ -1245,8 +1119,7 @@ F.pool_Pool_close = function(op)
  end
  F.pool_Pool_finish(t, tk)
 end
--- internal/pool/learn.go:11
-F.pool_Pool_observe = function(op)
+F.pool_Pool_observe = function(op) -- internal/pool/learn.go:11
  local s = F.pool_Pool_sessionOf(op[2])
  if (op[3] == 0) then
   s[2] = (s[2] + 1)
@@ -1271,8 +1144,7 @@ F.pool_Pool_observe = function(op)
  end)
  op[45] = 3
 end
--- internal/pool/pauses.go:263
-F.pool_Pool_pause = function(op)
+F.pool_Pool_pause = function(op) -- internal/pool/pauses.go:263
  if (op[34] <= 0) then
   F.pool_refuse(op, 9, (-1), 0)
   return 
@@ -1286,24 +1158,20 @@ F.pool_Pool_pause = function(op)
  end)
  op[45] = 3
 end
--- internal/pool/pauses.go:282
-F.pool_Pool_resume = function(op)
+F.pool_Pool_resume = function(op) -- internal/pool/pauses.go:282
  do
   local i = once[26]
   while (i ~= 0) do
    do
-    do
-     local g = (S_gates[i] or ld(S_gates, i))
-     if ((g[13] ~= 0) or (not F.pool_Pool_lossHolds())) then F.pause_State_Resume(g, once[1]) end
-    end
+    local g = (S_gates[i] or ld(S_gates, i))
+    if ((g[13] ~= 0) or (not F.pool_Pool_lossHolds())) then F.pause_State_Resume(g, once[1]) end
    end
    i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
  op[45] = 3
 end
--- internal/pool/leases.go:74
-F.pool_Pool_heartbeat = function(op)
+F.pool_Pool_heartbeat = function(op) -- internal/pool/leases.go:74
  if ((cfg[49] == 0) or (not F.pool_Pool_validMember(op))) then
   F.pool_refuse(op, 9, (-1), 0)
   return 
@@ -1357,8 +1225,7 @@ F.pool_Pool_heartbeat = function(op)
  once[op[9]+11] = (once[op[9]+11] > l[5] and once[op[9]+11] or l[5])
  op[45] = 0
 end
--- internal/pool/leases.go:199
-F.pool_Pool_leave = function(op)
+F.pool_Pool_leave = function(op) -- internal/pool/leases.go:199
  op[45] = 3
  if ((op[4] == "") or (#op[4] > 256)) then return end
  local agent = F.flat_Names_Hold(op[4])
@@ -1374,8 +1241,7 @@ F.pool_Pool_leave = function(op)
  F.flat_Names_Drop(agent)
  if (i ~= 0) then F.pool_Pool_dropCaller(i) end
 end
--- internal/pool/leases.go:294
-F.pool_Pool_launch = function(op)
+F.pool_Pool_launch = function(op) -- internal/pool/leases.go:294
  if ((op[29] < 0) or (op[29] > 86400000000000)) then
   F.pool_refuse(op, 9, (-1), 0)
   return 
@@ -1383,8 +1249,7 @@ F.pool_Pool_launch = function(op)
  op[45] = 0
  op[54] = F.policy_Scatter_Next(once, 18, once[1], quo(op[29], 1000))
 end
--- internal/pool/forget.go:23
-F.pool_Pool_forget = function(op)
+F.pool_Pool_forget = function(op) -- internal/pool/forget.go:23
  op[45] = 3
  if ((once[146] ~= 0) and ((once[1] - once[146]) < 10000000)) then return end
  once[146] = once[1]
@@ -1392,34 +1257,25 @@ F.pool_Pool_forget = function(op)
  local g = (S_gates[F.pool_Pool_pauseOf(0, 0, 0)] or ld(S_gates, F.pool_Pool_pauseOf(0, 0, 0)))
  if (((F.pause_State_Allow(g, once[1]))[2] ~= 1) or (g[2] < (once[1] + 3000000))) then F.pool_Pool_setCause(g, op) end
  F.pause_State_Pause(g, once[1], 3000000)
- do
-  local i = 1
-  while (i < slabEnd(S_insts)) do
-   do
-    if ((S_insts[i] or ld(S_insts, i))[12] ~= 0) then F.pool_Pool_lose(i) end
-   end
-   i = (i + 1)
-  end
+ local i = 1
+ while (i < slabEnd(S_insts)) do
+  if ((S_insts[i] or ld(S_insts, i))[12] ~= 0) then F.pool_Pool_lose(i) end
+  i = (i + 1)
  end
 end
--- internal/pool/sessions.go:99
-F.pool_Pool_gone = function(op)
+F.pool_Pool_gone = function(op) -- internal/pool/sessions.go:99
  op[45] = 3
  local from = op[2]
  local to = (from + (op[3] > 1 and op[3] or 1))
  do
   local i = 1
   while (i < slabEnd(S_tickets)) do
-   local t1_ = false
    repeat
     local tk = (S_tickets[i] or ld(S_tickets, i))
     if (((tk[23] ~= 3) or (tk[33] ~= 0)) or (tk[34] == 0)) then break end
-    do
-     local id = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))[1]
-     if ((id >= from) and (id < to)) then F.pool_Pool_orphan(i, tk, true) end
-    end
+    local id = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))[1]
+    if ((id >= from) and (id < to)) then F.pool_Pool_orphan(i, tk, true) end
    until true
-   if t1_ then break end
    i = (i + 1)
   end
  end
@@ -1427,37 +1283,30 @@ F.pool_Pool_gone = function(op)
  do
   local i = 1
   while (i < slabEnd(S_sessions)) do
-   do
-    local s = (S_sessions[i] or ld(S_sessions, i))
-    if (((s[1] >= from) and (s[1] < to)) and (s[8] ~= 0)) then weigh = (F.pool_Pool_died(s[8]) or weigh) end
-   end
+   local s = (S_sessions[i] or ld(S_sessions, i))
+   if (((s[1] >= from) and (s[1] < to)) and (s[8] ~= 0)) then weigh = (F.pool_Pool_died(s[8]) or weigh) end
    i = (i + 1)
   end
  end
  if weigh then F.pool_Pool_weigh(once[1]) end
  F.pool_Pool_scheduleWithheld()
 end
--- internal/pool/pool.go:428
-F.pool_refuse = function(op, code, limit, at)
+F.pool_refuse = function(op, code, limit, at) -- internal/pool/pool.go:428
  op[45] = 2
  op[51], op[52], op[53], op[54] = code, 0, ((limit + 128) % 256 - 128), at
 end
--- internal/order/park.go:45
-F.order_Queue_Wake = function(t)
- do
-  while (counts[15] ~= 0) do
-   local n = F.flat_Tree_Min(counts[15])
-   if ((F.flat_Tree_KeyOf(n))[1] > t) then return end
-   local f = F.flat_Tree_Value(n)
-   local on = (S_qspots[(S_qflows[f] or ld(S_qflows, f))[16]] or ld(S_qspots, (S_qflows[f] or ld(S_qflows, f))[16]))[1]
-   F.order_Queue_leave(f)
-   F.order_Queue_enter(f)
-   F.order_Queue_Unpark(on)
-  end
+F.order_Queue_Wake = function(t) -- internal/order/park.go:45
+ while (counts[15] ~= 0) do
+  local n = F.flat_Tree_Min(counts[15])
+  if ((F.flat_Tree_KeyOf(n))[1] > t) then return end
+  local f = F.flat_Tree_Value(n)
+  local on = (S_qspots[(S_qflows[f] or ld(S_qflows, f))[16]] or ld(S_qspots, (S_qflows[f] or ld(S_qflows, f))[16]))[1]
+  F.order_Queue_leave(f)
+  F.order_Queue_enter(f)
+  F.order_Queue_Unpark(on)
  end
 end
--- internal/pool/serve.go:43
-F.pool_Pool_serveOne = function()
+F.pool_Pool_serveOne = function() -- internal/pool/serve.go:43
  once[2] = 0
  once[25] = (once[25] + 1)
  local again = false
@@ -1465,7 +1314,6 @@ F.pool_Pool_serveOne = function()
  local highest = F.pool_Pool_findRival(heads)
  local t2_ = heads
  for i = 0, #t2_ - 1 do
-  local t3_ = false
   repeat
    local h = copy_(t2_[i+1], 0, 6)
    if (i == highest) then once[10] = 0 end
@@ -1520,27 +1368,22 @@ F.pool_Pool_serveOne = function()
    F.pool_Pool_admit(t)
    return true
   until true
-  if t3_ then break end
  end
  return again
 end
--- internal/order/park.go:71
-F.order_Queue_NextWake = function()
+F.order_Queue_NextWake = function() -- internal/order/park.go:71
  if (counts[15] == 0) then return 0, false end
  return (F.flat_Tree_KeyOf(F.flat_Tree_Min(counts[15])))[1], true
 end
--- internal/pool/serve.go:35
-F.pool_Pool_wakeAt = function(t)
+F.pool_Pool_wakeAt = function(t) -- internal/pool/serve.go:35
  if ((t < 9007199254740992) and (((once[2] == 0) or (t < once[2])))) then once[2] = max(t, (once[1] + 1)) end
 end
--- internal/pool/wheel.go:155
-F.pool_wheel_nextDue = function(w, w_o)
+F.pool_wheel_nextDue = function(w, w_o) -- internal/pool/wheel.go:155
  local s = F.pool_wheel_nextStep(w, w_o)
  if (s == 0) then return 0 end
  return (max(s, (w[w_o+1] + 1)) * 100000)
 end
--- internal/pool/pool.go:389
-F.pool_Pool_conclude = function(op)
+F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:389
  local r, r_o = op, 44
  if (once[26] ~= 0) then r[r_o+11] = (F.pool_Pool_holding(op, 1)) and 1 or 0 end
  if (r[r_o+1] ~= 1) then return false end
@@ -1573,71 +1416,58 @@ F.pool_Pool_conclude = function(op)
  F.pool_Pool_end(t, tk)
  return true
 end
--- internal/pool/model.go:28
-F.pool_Pool_defOf = function(in_)
+F.pool_Pool_defOf = function(in_) -- internal/pool/model.go:28
  if (in_[28] == 0) then return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) end
  local m = (S_models[in_[28]] or ld(S_models, in_[28]))
  if (not (m[10] ~= 0)) then return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) end
  if (m[9] ~= once[in_[11]+156]) then m[9] = once[in_[11]+156] end
  return m
 end
--- internal/pool/insts.go:164
-F.pool_Pool_ring = function(in_)
+F.pool_Pool_ring = function(in_) -- internal/pool/insts.go:164
  if (in_[15] == 0) then return nil end
  return (S_rings[in_[15]] or ld(S_rings, in_[15]))
 end
--- internal/policy/pace.go:38
-F.policy_Pace_Take = function(p, t, amount, size, window)
+F.policy_Pace_Take = function(p, t, amount, size, window) -- internal/policy/pace.go:38
  if (p[2] ~= t) then p[2], p[3], p[4] = t, p[1], 0 end
  p[4] = (p[4] + amount)
- do
-  if (p[4] > 0) then
-   p[1] = min(((p[3] > t and p[3] or t) + F.policy_Gap(p[4], size, window)), (t + window))
-  else
-   p[1] = (p[3] - F.policy_Gap((-p[4]), size, window))
-  end
+ if (p[4] > 0) then
+  p[1] = min(((p[3] > t and p[3] or t) + F.policy_Gap(p[4], size, window)), (t + window))
+ else
+  p[1] = (p[3] - F.policy_Gap((-p[4]), size, window))
  end
 end
--- internal/pool/insts.go:302
-F.pool_Pool_age = function()
+F.pool_Pool_age = function() -- internal/pool/insts.go:302
  return (floor(once[1] / 2^(20)) % 4294967296)
 end
--- internal/meter/charge.go:40
-F.meter_Meter_TakeAll = function(m, d, r, t, mark, amount, mode)
- do
-  if (d[1] == 3) then
-   m[4] = (m[4] + amount)
-  elseif (mode == 0) then
-   F.meter_Meter_add(m, d, r, t, amount)
-  elseif (mode == 2) then
-   local c = {amount,0,0}
-   F.meter_Meter_chargeAt(m, d, r, c, 0, mark)
-  else
-   F.meter_Meter_hold(m, d, amount)
-  end
+F.meter_Meter_TakeAll = function(m, d, r, t, mark, amount, mode) -- internal/meter/charge.go:40
+ if (d[1] == 3) then
+  m[4] = (m[4] + amount)
+ elseif (mode == 0) then
+  F.meter_Meter_add(m, d, r, t, amount)
+ elseif (mode == 2) then
+  local c = {amount,0,0}
+  F.meter_Meter_chargeAt(m, d, r, c, 0, mark)
+ else
+  F.meter_Meter_hold(m, d, amount)
  end
 end
--- internal/meter/charge.go:57
-F.meter_Meter_SettleAll = function(m, d, r, t, gone, adds, backs)
+F.meter_Meter_SettleAll = function(m, d, r, t, gone, adds, backs) -- internal/meter/charge.go:57
  m[4] = (m[4] - gone)
- do
-  if (d[1] == 3) then
-  elseif F.meter_Meter_isFixed(m, d) then
-   m[5] = (m[5] + ((adds - backs) - gone))
-   if (t >= m[7]) then m[6] = (m[6] + (adds - backs)) end
-  elseif (d[1] == 0) then
-   if (adds > 0) then F.meter_Meter_add(m, d, r, t, adds) end
-   if (backs > 0) then
-    F.meter_Ring_lower(r, t, t, backs)
-    m[5] = (m[5] - backs)
-   end
-  else
-   F.meter_Meter_add(m, d, r, t, (adds - backs))
+ if (d[1] == 3) then
+ elseif F.meter_Meter_isFixed(m, d) then
+  m[5] = (m[5] + ((adds - backs) - gone))
+  if (t >= m[7]) then m[6] = (m[6] + (adds - backs)) end
+ elseif (d[1] == 0) then
+  if (adds > 0) then F.meter_Meter_add(m, d, r, t, adds) end
+  if (backs > 0) then
+   F.meter_Ring_lower(r, t, t, backs)
+   m[5] = (m[5] - backs)
   end
+ else
+  F.meter_Meter_add(m, d, r, t, (adds - backs))
  end
 end
--- internal/pool/insts.go:218
-F.pool_names_sole = function(n, n_o, per)
+F.pool_names_sole = function(n, n_o, per) -- internal/pool/insts.go:218
  do
   local t1_ = per
   if t1_ == 1 then
@@ -1654,8 +1484,7 @@ F.pool_names_sole = function(n, n_o, per)
  end
  return 0
 end
--- internal/pool/insts.go:209
-F.pool_Pool_ownOf = function(limit, name)
+F.pool_Pool_ownOf = function(limit, name) -- internal/pool/insts.go:209
  local i = far(2, F.flat_Names_Tags(name))
  do
   while ((i ~= 0) and ((S_insts[i] or ld(S_insts, i))[11] ~= (limit % 256))) do
@@ -1664,8 +1493,7 @@ F.pool_Pool_ownOf = function(limit, name)
  end
  return i
 end
--- internal/pool/insts.go:195
-F.pool_Pool_findInst = function(limit, scope, scope_o)
+F.pool_Pool_findInst = function(limit, scope, scope_o) -- internal/pool/insts.go:195
  do
   local name = F.pool_names_sole(scope, scope_o, (S_limits[limit+1] or ld(S_limits, limit+1))[7])
   if (name ~= 0) then return F.pool_Pool_ownOf(limit, name) end
@@ -1675,10 +1503,8 @@ F.pool_Pool_findInst = function(limit, scope, scope_o)
   local i, n = indexSeek(X.instIx, h, 0)
   while (i ~= 0) do
    do
-    do
-     local in_ = (S_insts[i] or ld(S_insts, i))
-     if ((in_[11] == (limit % 256)) and (same(in_, 22, scope, scope_o, 5))) then return i end
-    end
+    local in_ = (S_insts[i] or ld(S_insts, i))
+    if ((in_[11] == (limit % 256)) and (same(in_, 22, scope, scope_o, 5))) then return i end
    end
    local t1_, t2_ = indexSeek(X.instIx, h, n)
    i = t1_
@@ -1687,8 +1513,7 @@ F.pool_Pool_findInst = function(limit, scope, scope_o)
  end
  return 0
 end
--- internal/pool/insts.go:235
-F.pool_scoped = function(who, who_o, per)
+F.pool_scoped = function(who, who_o, per) -- internal/pool/insts.go:235
  if (per == 1) then return {who[who_o+1],0,0,0,0} end
  local s = {0,0,0,0,0}
  if (band(per, 1) ~= 0) then s[1] = who[who_o+1] end
@@ -1698,8 +1523,7 @@ F.pool_scoped = function(who, who_o, per)
  if (band(per, 16) ~= 0) then s[5] = who[who_o+5] end
  return copy_(s, 0, 5)
 end
--- internal/pool/fast.go:79
-F.pool_Pool_sumsOf = function(i, in_)
+F.pool_Pool_sumsOf = function(i, in_) -- internal/pool/fast.go:79
  if (in_[29] == once[7]) then return T[6][in_[30]+1] end
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  F.meter_Meter_Advance(in_, d, r, once[1])
@@ -1727,8 +1551,7 @@ F.pool_Pool_sumsOf = function(i, in_)
  end
  return s
 end
--- internal/pool/fast.go:157
-F.pool_Pool_paced = function(s, in_, d, amount)
+F.pool_Pool_paced = function(s, in_, d, amount) -- internal/pool/fast.go:157
  if (not F.pool_Pool_alive(0)) then return false end
  local pace = (S_paces[in_[18]] or ld(S_paces, in_[18]))
  if (s[14] ~= 0) then
@@ -1737,25 +1560,20 @@ F.pool_Pool_paced = function(s, in_, d, amount)
  end
  return ((once[10] ~= 0) or (not F.policy_Pace_AllowsAll(pace, once[1], amount, in_[1], d[4])))
 end
--- internal/meter/meter.go:59
-F.meter_Meter_IsStock = function(m, d)
+F.meter_Meter_IsStock = function(m, d) -- internal/meter/meter.go:59
  return F.meter_Meter_isFixed(m, d)
 end
--- internal/meter/meter.go:80
-F.meter_Meter_Open = function(m, d, r)
+F.meter_Meter_Open = function(m, d, r) -- internal/meter/meter.go:80
  return (F.meter_Meter_Capacity(m, r) - F.meter_Meter_Withheld(m, d))
 end
--- internal/policy/floor.go:41
-F.policy_Part = function(amount, thousandths)
+F.policy_Part = function(amount, thousandths) -- internal/policy/floor.go:41
  return (mul(quo(amount, 1000), thousandths) + quo(mul(fmod(amount, 1000), thousandths), 1000))
 end
--- internal/pool/stock.go:58
-F.pool_Pool_safeOf = function(in_, class)
+F.pool_Pool_safeOf = function(in_, class) -- internal/pool/stock.go:58
  if F.pool_Pool_pacesPlan(in_, class) then return 0 end
  return cfg[class+53]
 end
--- internal/pool/stock.go:72
-F.pool_Pool_stockOf = function(in_)
+F.pool_Pool_stockOf = function(in_) -- internal/pool/stock.go:72
  local st = (S_stocks[in_[18]] or ld(S_stocks, in_[18]))
  if ((in_[8] == 0) or (st[1] == in_[10])) then return st end
  local sum_ = 0
@@ -1767,12 +1585,10 @@ F.pool_Pool_stockOf = function(in_)
  st[1] = in_[10]
  return st
 end
--- internal/policy/breaker.go:201
-F.policy_Breaker_Idle = function(b, b_o)
+F.policy_Breaker_Idle = function(b, b_o) -- internal/policy/breaker.go:201
  return ((not (b[b_o+1] ~= 0)) and (not (b[b_o+9] ~= 0)))
 end
--- internal/pool/stock.go:292
-F.pool_Pool_binds = function(in_, d)
+F.pool_Pool_binds = function(in_, d) -- internal/pool/stock.go:292
  do
   if (cfg[29] == 0) then
    return false
@@ -1782,29 +1598,24 @@ F.pool_Pool_binds = function(in_, d)
  end
  return (((d[1] == 2) and F.pool_Pool_lightBinds(d)) and ((F.meter_Meter_IsStock(in_, d) or (cfg[31] ~= 0))))
 end
--- internal/pool/stock.go:195
-F.pool_Pool_threshold = function(class)
+F.pool_Pool_threshold = function(class) -- internal/pool/stock.go:195
  if (class == 0) then return cfg[30] end
  return cfg[29]
 end
--- internal/pool/stock.go:89
-F.pool_Pool_took = function(class, requests, amount, in_, d)
- do
-  if (d[1] == 2) then
-   local st = F.pool_Pool_stockOf(in_)
-   st[class+2] = (st[class+2] + amount)
-   if ((class > 0) and (not F.policy_Breaker_Idle(st, 9))) then
-    for t1_ = 0, requests - 1 do
-     F.policy_Breaker_Sent(st, 9, once[1])
-    end
+F.pool_Pool_took = function(class, requests, amount, in_, d) -- internal/pool/stock.go:89
+ if (d[1] == 2) then
+  local st = F.pool_Pool_stockOf(in_)
+  st[class+2] = (st[class+2] + amount)
+  if ((class > 0) and (not F.policy_Breaker_Idle(st, 9))) then
+   for t1_ = 0, requests - 1 do
+    F.policy_Breaker_Sent(st, 9, once[1])
    end
-  elseif ((((d[1] == 1) and (class > 0)) and (in_[1] > 0)) and (cfg[28] ~= 0)) then
-   F.policy_Pace_Take((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
   end
+ elseif ((((d[1] == 1) and (class > 0)) and (in_[1] > 0)) and (cfg[28] ~= 0)) then
+  F.policy_Pace_Take((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
  end
 end
--- internal/pool/callers.go:58
-F.pool_caller_count = function(c, now_, second, n, retried)
+F.pool_caller_count = function(c, now_, second, n, retried) -- internal/pool/callers.go:58
  c[10] = (c[10] + n)
  c[6] = (c[6] + retried)
  if (c[12] == 0) then c[12] = now_ end
@@ -1813,8 +1624,7 @@ F.pool_caller_count = function(c, now_, second, n, retried)
  c[4] = (c[4] + (n % 4294967296))
  c[5] = (c[5] > c[4] and c[5] or c[4])
 end
--- internal/pool/tallies.go:22
-F.pool_Pool_tell = function(t, model)
+F.pool_Pool_tell = function(t, model) -- internal/pool/tallies.go:22
  if (t[5] ~= 0) then F.pool_Pool_enterTally(t) end
  local rec = (S_crecs[t[1]] or ld(S_crecs, t[1]))
  if ((rec[2] + 57) < F.pool_Pool_age()) then rec[2] = F.pool_Pool_age() end
@@ -1822,15 +1632,12 @@ F.pool_Pool_tell = function(t, model)
  t[14], t[10], t[11], t[12] = rec[13], rec[4], 0, 0
  F.pool_Pool_enlist(t)
 end
--- internal/pool/sessions.go:37
-F.pool_Pool_sessionOf = function(id)
+F.pool_Pool_sessionOf = function(id) -- internal/pool/sessions.go:37
  if (once[27] ~= 0) then
-  do
-   local s = (S_sessions[once[27]] or ld(S_sessions, once[27]))
-   if ((s[1] == id) and (not F.pool_Pool_past(s))) then
-    s[3] = once[1]
-    return s
-   end
+  local s = (S_sessions[once[27]] or ld(S_sessions, once[27]))
+  if ((s[1] == id) and (not F.pool_Pool_past(s))) then
+   s[3] = once[1]
+   return s
   end
  end
  local i = F.pool_Pool_findSession(id)
@@ -1848,8 +1655,7 @@ F.pool_Pool_sessionOf = function(id)
  once[27], s[3] = i, once[1]
  return s
 end
--- internal/pool/fast.go:191
-F.pool_Pool_FastDone = function(o)
+F.pool_Pool_FastDone = function(o) -- internal/pool/fast.go:191
  local t, tk = F.pool_Pool_find(o, 0)
  if (((((t == 0) or (tk[23] ~= 3)) or (tk[33] ~= 0)) or (tk[30] ~= 0)) or (tk[32] ~= 0)) then return false end
  if ((o[4] ~= 0) and (((((cfg[50] ~= 0) and (not (tk[27] ~= 0))) and (not (o[3] ~= 0))) or ((tk[25] < cfg[4]) and F.pool_Pool_unstated(tk, o))))) then
@@ -1865,10 +1671,8 @@ F.pool_Pool_FastDone = function(o)
    for k = 0, tk[25] - 1 do
     local c, c_o = tk, (k)*5+35
     local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
-    do
-     local s = F.pool_Pool_sumsOf(c[c_o+4], in_)
-     if (not (s[7] ~= 0)) then F.pool_Pool_bindFast(in_, s, c, c_o) end
-    end
+    local s = F.pool_Pool_sumsOf(c[c_o+4], in_)
+    if (not (s[7] ~= 0)) then F.pool_Pool_bindFast(in_, s, c, c_o) end
    end
   end
   return true
@@ -1910,13 +1714,11 @@ F.pool_Pool_FastDone = function(o)
  F.pool_Pool_endFast(t, tk)
  return true
 end
--- internal/pool/header.go:19
-F.pool_headerTime_add = function(h, h_o, d)
+F.pool_headerTime_add = function(h, h_o, d) -- internal/pool/header.go:19
  h[h_o+fmod(h[h_o+17], 16)+1] = d
  h[h_o+17] = (h[h_o+17] + 1)
 end
--- internal/pool/lotends.go:127
-F.pool_Pool_unasked = function(l, e, i)
+F.pool_Pool_unasked = function(l, e, i) -- internal/pool/lotends.go:127
  for limit = 0, e[5] - 1 do
   if ((e[7][((i * e[5]) + limit)+1] > 0) and (((limit >= l[13]) or (l[16][(((e[6][i+1] - l[3]) * l[13]) + limit)+1] == 0)))) then
    return true
@@ -1924,27 +1726,21 @@ F.pool_Pool_unasked = function(l, e, i)
  end
  return false
 end
--- internal/pool/lotends.go:137
-F.pool_sums_giveUp = function(s, l, e, limit, from, to)
- do
-  local i = from
-  while (i < to) do
-   do
-    do
-     local amount = l[16][(((e[6][i+1] - l[3]) * l[13]) + limit)+1]
-     if (amount ~= 0) then
-      s[11] = (s[11] + amount)
-      s[2] = (s[2] + amount)
-      s[9] = (s[9] - 1)
-     end
-    end
+F.pool_sums_giveUp = function(s, l, e, limit, from, to) -- internal/pool/lotends.go:137
+ local i = from
+ while (i < to) do
+  do
+   local amount = l[16][(((e[6][i+1] - l[3]) * l[13]) + limit)+1]
+   if (amount ~= 0) then
+    s[11] = (s[11] + amount)
+    s[2] = (s[2] + amount)
+    s[9] = (s[9] - 1)
    end
-   i = (i + 1)
   end
+  i = (i + 1)
  end
 end
--- internal/pool/lotends.go:148
-F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s)
+F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s) -- internal/pool/lotends.go:148
  local usual = ((s[5] == 1) and (l[31][limit+1] == 1))
  local w, first, amounts, states, numbers, used, uw = l[13], l[3], l[16], l[29], e[6], e[7], e[5]
  local unit, bound = s[8], ((e[3] ~= 0) and (not (s[7] ~= 0)))
@@ -1952,32 +1748,28 @@ F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s)
  do
   local i = from
   while (i < to) do
+   local k = (numbers[i+1] - first)
    do
-    local k = (numbers[i+1] - first)
-    do
-     local amount = amounts[((k * w) + limit)+1]
-     if (amount ~= 0) then
-      refs = (refs + 1)
-      local actual = amount
-      if (limit < uw) then
-       do
-        local u = used[((i * uw) + limit)+1]
-        if (u >= 0) then actual = u end
-       end
-      elseif (uw > 0) then
-       actual = 0
+    local amount = amounts[((k * w) + limit)+1]
+    if (amount ~= 0) then
+     refs = (refs + 1)
+     local actual = amount
+     if (limit < uw) then
+      local u = used[((i * uw) + limit)+1]
+      if (u >= 0) then actual = u end
+     elseif (uw > 0) then
+      actual = 0
+     end
+     if ((usual and (actual <= amount)) and (states[k+1] == 0)) then
+      gone = (gone + amount)
+      if (actual ~= amount) then
+       less = (less + (amount - actual))
+       if (unit >= 0) then F.pool_Pool_usedLess(l, k, unit, (amount - actual)) end
       end
-      if ((usual and (actual <= amount)) and (states[k+1] == 0)) then
-       gone = (gone + amount)
-       if (actual ~= amount) then
-        less = (less + (amount - actual))
-        if (unit >= 0) then F.pool_Pool_usedLess(l, k, unit, (amount - actual)) end
-       end
-      else
-       F.pool_Pool_settleHeld(l, in_, s, gone, less, bound)
-       gone, less = 0, 0
-       F.pool_Pool_settleOdd(l, e, k, limit, in_, s, amount, actual)
-      end
+     else
+      F.pool_Pool_settleHeld(l, in_, s, gone, less, bound)
+      gone, less = 0, 0
+      F.pool_Pool_settleOdd(l, e, k, limit, in_, s, amount, actual)
      end
     end
    end
@@ -1987,16 +1779,14 @@ F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s)
  F.pool_Pool_settleHeld(l, in_, s, gone, less, bound)
  s[9] = (s[9] - refs)
 end
--- internal/pool/lots.go:214
-F.pool_Pool_forgetLot = function(l)
+F.pool_Pool_forgetLot = function(l) -- internal/pool/lots.go:214
  F.pool_Pool_dropLot(l)
  F.flat_Names_Drop(l[22])
  F.flat_Names_Drop(l[23])
  F.flat_Names_Drop(l[24])
  F.flat_Names_Drop(l[25])
 end
--- internal/pool/lotspell.go:26
-F.pool_Pool_spell = function(l, k)
+F.pool_Pool_spell = function(l, k) -- internal/pool/lotspell.go:26
  local i = slabNew(S_tickets)
  local tk = (S_tickets[i] or ld(S_tickets, i))
  tk[1], tk[2] = l[2], (l[3] + u64(k))
@@ -2022,22 +1812,19 @@ F.pool_Pool_spell = function(l, k)
  F.pool_Pool_enter(i, tk, 0)
  local n = 0
  for limit = 0, l[13] - 1 do
-  do
-   local amount = l[16][((k * l[13]) + limit)+1]
-   if (amount ~= 0) then
-    local c, c_o = tk, (n)*5+35
-    c[c_o+1], c[c_o+2], c[c_o+3], c[c_o+4], c[c_o+5] = amount, l[32][limit+1], (l[31][limit+1] % 256), ((l[30][limit+1] + 2147483648) % 4294967296 - 2147483648), (limit % 256)
-    if ((((l[29][k+1] > 0) and (c[c_o+3] == 1)) and (not ((S_defs[limit+1] or ld(S_defs, limit+1))[3] ~= 0))) and ((S_defs[limit+1] or ld(S_defs, limit+1))[1] ~= 3)) then
-     c[c_o+2], c[c_o+3] = l[29][k+1], 0
-    end
-    n = (n + 1)
+  local amount = l[16][((k * l[13]) + limit)+1]
+  if (amount ~= 0) then
+   local c, c_o = tk, (n)*5+35
+   c[c_o+1], c[c_o+2], c[c_o+3], c[c_o+4], c[c_o+5] = amount, l[32][limit+1], (l[31][limit+1] % 256), ((l[30][limit+1] + 2147483648) % 4294967296 - 2147483648), (limit % 256)
+   if ((((l[29][k+1] > 0) and (c[c_o+3] == 1)) and (not ((S_defs[limit+1] or ld(S_defs, limit+1))[3] ~= 0))) and ((S_defs[limit+1] or ld(S_defs, limit+1))[1] ~= 3)) then
+    c[c_o+2], c[c_o+3] = l[29][k+1], 0
    end
+   n = (n + 1)
   end
  end
  tk[25] = (n % 256)
 end
--- internal/pool/history.go:186
-F.pool_Pool_periodOf = function(rec, model, at)
+F.pool_Pool_periodOf = function(rec, model, at) -- internal/pool/history.go:186
  local i, crowded = F.pool_Pool_findPeriod(rec, model, at)
  if ((i == 0) and F.pool_history_full(at)) then
   rec = sum
@@ -2054,8 +1841,7 @@ F.pool_Pool_periodOf = function(rec, model, at)
  rec[8] = (i % 65536)
  return i
 end
--- internal/pool/history.go:206
-F.pool_Pool_periodIn = function(rec, model, at)
+F.pool_Pool_periodIn = function(rec, model, at) -- internal/pool/history.go:206
  local i, _ = F.pool_Pool_findPeriod(rec, model, at)
  if ((i == 0) and (sum[8] ~= 0)) then
   local t1_, t2_ = F.pool_Pool_findPeriod(sum, model, at)
@@ -2063,14 +1849,12 @@ F.pool_Pool_periodIn = function(rec, model, at)
  end
  return i
 end
--- internal/pool/ticket.go:148
-F.pool_Pool_schedule = function(i, t, due)
+F.pool_Pool_schedule = function(i, t, due) -- internal/pool/ticket.go:148
  if (t[6] ~= 0) then F.pool_wheel_remove(once, 133, t) end
  t[6] = due
  F.pool_wheel_add(once, 133, i, t)
 end
--- internal/pool/sessions.go:150
-F.pool_Pool_dropLost = function(t, tk)
+F.pool_Pool_dropLost = function(t, tk) -- internal/pool/sessions.go:150
  local held = false
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2087,14 +1871,12 @@ F.pool_Pool_dropLost = function(t, tk)
  end
  F.pool_Pool_end(t, tk)
 end
--- internal/pool/sessions.go:89
-F.pool_Pool_aliveUntil = function(tk)
+F.pool_Pool_aliveUntil = function(tk) -- internal/pool/sessions.go:89
  local until_ = max((S_sessions[tk[16]] or ld(S_sessions, tk[16]))[4], (once[4] + 10000000))
  if ((once[1] - once[3]) > 6000000) then until_ = max(until_, (once[1] + 6000000)) end
  return until_
 end
--- internal/pool/sessions.go:134
-F.pool_Pool_orphan = function(t, tk, proven)
+F.pool_Pool_orphan = function(t, tk, proven) -- internal/pool/sessions.go:134
  tk[33] = 1
  if (not (tk[27] ~= 0)) then F.pool_Pool_pausesLost(t, tk, false) end
  for k = 0, tk[25] - 1 do
@@ -2106,24 +1888,20 @@ F.pool_Pool_orphan = function(t, tk, proven)
  once[9] = 1
  F.pool_Pool_schedule(t, tk, min(tk[8], (once[1] + min((once[47] > 1000000 and once[47] or 1000000), 3000000))))
 end
--- internal/pool/acquire.go:52
-F.pool_Pool_leaveQueue = function(tk)
+F.pool_Pool_leaveQueue = function(tk) -- internal/pool/acquire.go:52
  F.order_Queue_Remove(tk[17])
  F.pool_Pool_unqueue(tk)
  for k = 0, tk[25] - 1 do
   F.pool_Pool_changed(tk, (k)*5+35)
  end
 end
--- internal/pool/ticket.go:128
-F.pool_Pool_end = function(i, t)
+F.pool_Pool_end = function(i, t) -- internal/pool/ticket.go:128
  F.pool_wheel_remove(once, 133, t)
  for k = 0, t[25] - 1 do
-  do
-   local c, c_o = t, (k)*5+35
-   if (unscoped[c[c_o+5]][2] == nil) then
-    local t2_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
-    t2_[16] = (t2_[16] - 1)
-   end
+  local c, c_o = t, (k)*5+35
+  if (unscoped[c[c_o+5]][2] == nil) then
+   local t2_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+   t2_[16] = (t2_[16] - 1)
   end
  end
  F.pool_Pool_dropNames(t, 9)
@@ -2135,8 +1913,7 @@ F.pool_Pool_end = function(i, t)
  clear_(t, 0, 35)
  slabRecycle(S_tickets, i)
 end
--- internal/pool/lifecycle.go:91
-F.pool_Pool_giveBack = function(tk)
+F.pool_Pool_giveBack = function(tk) -- internal/pool/lifecycle.go:91
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local amount = c[c_o+1]
@@ -2149,31 +1926,24 @@ F.pool_Pool_giveBack = function(tk)
  once[5] = (once[5] - 1)
  F.pool_Pool_unsent(tk)
 end
--- internal/pool/pauses.go:149
-F.pool_Pool_pausesLost = function(t, tk, unsent)
- do
-  local i = once[26]
-  while (i ~= 0) do
-   do
-    do
-     local g = (S_gates[i] or ld(S_gates, i))
-     if F.pool_pauseRec_covers(g, tk[12], tk[14]) then F.pause_State_Lost(g, once[1], t, unsent) end
-    end
-   end
-   i = (S_gates[i] or ld(S_gates, i))[18]
+F.pool_Pool_pausesLost = function(t, tk, unsent) -- internal/pool/pauses.go:149
+ local i = once[26]
+ while (i ~= 0) do
+  do
+   local g = (S_gates[i] or ld(S_gates, i))
+   if F.pool_pauseRec_covers(g, tk[12], tk[14]) then F.pause_State_Lost(g, once[1], t, unsent) end
   end
+  i = (S_gates[i] or ld(S_gates, i))[18]
  end
 end
--- internal/pool/lifecycle.go:363
-F.pool_Pool_lapse = function(tk)
+F.pool_Pool_lapse = function(tk) -- internal/pool/lifecycle.go:363
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
   F.meter_Meter_Lapse(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), (tk[6] < once[1] and tk[6] or once[1]), c, c_o)
  end
 end
--- internal/pool/lifecycle.go:262
-F.pool_Pool_finish = function(t, tk)
+F.pool_Pool_finish = function(t, tk) -- internal/pool/lifecycle.go:262
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
@@ -2184,8 +1954,7 @@ F.pool_Pool_finish = function(t, tk)
  once[5] = (once[5] - 1)
  F.pool_Pool_end(t, tk)
 end
--- internal/pool/insts.go:311
-F.pool_Pool_spare = function(i)
+F.pool_Pool_spare = function(i) -- internal/pool/insts.go:311
  local in_ = (S_insts[i] or ld(S_insts, i))
  if (((in_[16] > 0) or ((F.pool_Pool_age() - in_[17]) < F.pool_Pool_keepFor(in_))) or ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] == 0)) then
   return false
@@ -2193,8 +1962,7 @@ F.pool_Pool_spare = function(i)
  local _, _, r = F.pool_Pool_touch(i)
  return (F.meter_Meter_Idle(in_) and (((r == nil) or (((r[3] == 0) and (r[4] == 0)) and (r[5] == 0)))))
 end
--- internal/pool/insts.go:126
-F.pool_Pool_dropInst = function(i)
+F.pool_Pool_dropInst = function(i) -- internal/pool/insts.go:126
  local in_ = (S_insts[i] or ld(S_insts, i))
  do
   local name = F.pool_names_sole(in_, 22, (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7])
@@ -2226,8 +1994,7 @@ F.pool_Pool_dropInst = function(i)
  if (in_[28] ~= 0) then slabFree(S_models, in_[28]) end
  slabFree(S_insts, i)
 end
--- internal/pool/leases.go:249
-F.pool_Pool_burySome = function(n)
+F.pool_Pool_burySome = function(n) -- internal/pool/leases.go:249
  for t1_ = 0, n - 1 do
   do
    once[23] = (once[23] + 1)
@@ -2239,13 +2006,11 @@ F.pool_Pool_burySome = function(n)
   F.pool_Pool_buryOne(once[23])
  end
 end
--- internal/pool/callers.go:86
-F.pool_callers_sweep = function(n, now_, lease)
+F.pool_callers_sweep = function(n, now_, lease) -- internal/pool/callers.go:86
  local crowded = ((2 * slabLen(S_crecs)) > 32768)
  local memory = 3600000000
  if crowded then memory = (lease > 360000000 and lease or 360000000) end
  for t1_ = 0, n - 1 do
-  local t2_ = false
   repeat
    do
     sum[14] = (sum[14] + 1)
@@ -2258,16 +2023,14 @@ F.pool_callers_sweep = function(n, now_, lease)
    if ((((r[1] == 0) or (r[3] ~= 0)) or ((now_ - F.pool_caller_lastSeen(r)) < memory)) or ((not crowded) and (not F.flat_Names_Sole(r[1])))) then
     break
    end
-   local t3_, t3_o = F.flat_Names_Tags(r[1])
-   t3_[t3_o+1] = 0
+   local t2_, t2_o = F.flat_Names_Tags(r[1])
+   t2_[t2_o+1] = 0
    F.flat_Names_Drop(r[1])
    slabFree(S_crecs, sum[14])
   until true
-  if t2_ then break end
  end
 end
--- internal/pool/sessions.go:184
-F.pool_Pool_sweepSessions = function(n)
+F.pool_Pool_sweepSessions = function(n) -- internal/pool/sessions.go:184
  for t1_ = 0, n - 1 do
   do
    once[24] = (once[24] + 1)
@@ -2279,15 +2042,13 @@ F.pool_Pool_sweepSessions = function(n)
   F.pool_Pool_sweepSession()
  end
 end
--- internal/pool/members.go:294
-F.pool_Pool_freeAt = function(at, free)
+F.pool_Pool_freeAt = function(at, free) -- internal/pool/members.go:294
  free = F.pool_roundFree(free)
  if (at >= free) then return true end
  if ((once[154] == 0) or (free < once[154])) then once[154] = free end
  return false
 end
--- internal/pool/members.go:64
-F.pool_Pool_lingers = function(limit)
+F.pool_Pool_lingers = function(limit) -- internal/pool/members.go:64
  do
   if ((band(cfg[61], ((1 * 2^(limit)))) == 0) or (cfg[limit+62] > 600000000)) then
    return (-1)
@@ -2297,8 +2058,7 @@ F.pool_Pool_lingers = function(limit)
  end
  return (cfg[limit+62] + (S_defs[limit+1] or ld(S_defs, limit+1))[8])
 end
--- internal/pool/members.go:222
-F.pool_Pool_dropMember = function(i)
+F.pool_Pool_dropMember = function(i) -- internal/pool/members.go:222
  F.pool_Pool_unlink(i)
  local m = (S_members[i] or ld(S_members, i))
  F.pool_Pool_setShare(m, 0)
@@ -2306,13 +2066,11 @@ F.pool_Pool_dropMember = function(i)
  t1_[8] = 0
  slabFree(S_members, i)
 end
--- internal/pool/members.go:45
-F.pool_partOf = function(share)
+F.pool_partOf = function(share) -- internal/pool/members.go:45
  if (share == 0) then return 0 end
  return quo(4503599627370496, share)
 end
--- internal/pool/members.go:307
-F.pool_Pool_withhold = function(limit, at, part)
+F.pool_Pool_withhold = function(limit, at, part) -- internal/pool/members.go:307
  local d = (S_defs[limit+1] or ld(S_defs, limit+1))
  if (d[1] ~= 0) then
   F.pool_Pool_setPart(limit, part)
@@ -2322,68 +2080,53 @@ F.pool_Pool_withhold = function(limit, at, part)
   local i = 1
   while (i < slabEnd(S_insts)) do
    do
-    do
-     local in_ = (S_insts[i] or ld(S_insts, i))
-     if ((in_[12] ~= 0) and (in_[11] == limit)) then
-      F.meter_Meter_Advance(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), at)
-     end
+    local in_ = (S_insts[i] or ld(S_insts, i))
+    if ((in_[12] ~= 0) and (in_[11] == limit)) then
+     F.meter_Meter_Advance(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), at)
     end
    end
    i = (i + 1)
   end
  end
  F.pool_Pool_setPart(limit, part)
- do
-  local i = 1
-  while (i < slabEnd(S_insts)) do
-   do
-    do
-     local in_ = (S_insts[i] or ld(S_insts, i))
-     if ((in_[12] ~= 0) and (in_[11] == limit)) then F.meter_Meter_Rerate(in_, F.pool_Pool_defOf(in_)) end
-    end
-   end
-   i = (i + 1)
+ local i = 1
+ while (i < slabEnd(S_insts)) do
+  do
+   local in_ = (S_insts[i] or ld(S_insts, i))
+   if ((in_[12] ~= 0) and (in_[11] == limit)) then F.meter_Meter_Rerate(in_, F.pool_Pool_defOf(in_)) end
   end
+  i = (i + 1)
  end
 end
--- internal/pool/members.go:231
-F.pool_Pool_scheduleWithheld = function()
+F.pool_Pool_scheduleWithheld = function() -- internal/pool/members.go:231
  once[153] = once[154]
  if (once[147] ~= 0) then
-  do
-   local at = F.pool_member_silentFrom((S_members[once[147]] or ld(S_members, once[147])))
-   if ((once[153] == 0) or (at < once[153])) then once[153] = at end
-  end
+  local at = F.pool_member_silentFrom((S_members[once[147]] or ld(S_members, once[147])))
+  if ((once[153] == 0) or (at < once[153])) then once[153] = at end
  end
 end
--- internal/pause/pause.go:96
-F.pause_State_pass = function(g, t)
+F.pause_State_pass = function(g, t) -- internal/pause/pause.go:96
  if ((g[1] == 1) and (t >= g[2])) then g[1], g[6], g[7], g[9] = 2, 0, 0, 0 end
  if (((g[1] == 2) and (g[6] ~= 0)) and (t >= (g[8] + 2000000))) then F.pause_State_ramp(g, (g[8] + 2000000)) end
  if (((g[1] == 3) and (g[11] ~= 0)) and (quo(((t - g[11])), 500000) >= 20)) then g[1] = 0 end
 end
--- internal/pause/pause.go:93
-F.pause_until = function(phase, at)
+F.pause_until = function(phase, at) -- internal/pause/pause.go:93
  return {0,phase,at,at}
 end
--- internal/pause/pause.go:74
-F.pause_State_Idle = function(g, t)
+F.pause_State_Idle = function(g, t) -- internal/pause/pause.go:74
  return ((((g[1] == 0) and (g[4] == 0)) and (g[5] == 0)) and ((t - (g[3] > g[2] and g[3] or g[2])) >= 600000000))
 end
--- internal/pause/pause.go:80
-F.pause_State_Abandoned = function(g, t)
+F.pause_State_Abandoned = function(g, t) -- internal/pause/pause.go:80
  return (((g[1] ~= 1) and (g[6] == 0)) and ((t - (g[3] > g[2] and g[3] or g[2])) >= 3600000000))
 end
--- internal/pool/acquire.go:68
-F.pool_Pool_valid = function(op)
+F.pool_Pool_valid = function(op) -- internal/pool/acquire.go:68
  if (max(#op[4], #op[5], #op[6], #op[7], #op[8]) > 256) then return false end
  for k = 0, cfg[4] - 1 do
   if (u64(op[k+13]) > 1099511627776) then return false end
  end
  return ((((((((((op[4] ~= "") and (floor(op[3] / 2^(63)) == 0)) and (op[9] < cfg[3])) and (((not (op[11] ~= 0)) or (op[9] == 0)))) and (op[31] > 0)) and (op[31] <= 86400000000000)) and (op[30] >= 0)) and (op[30] <= 86400000000000)) and (op[29] <= 8640000000000000)) and (op[32] <= 2))
 end
--- internal/pool/acquire.go:193
-F.pool_Pool_present = function(op)
+F.pool_Pool_present = function(op) -- internal/pool/acquire.go:193
  local s = F.pool_Pool_sessionOf(op[2])
  if (op[3] == 0) then
   s[2] = ((s[2] > once[28] and s[2] or once[28]) + 1)
@@ -2398,8 +2141,7 @@ F.pool_Pool_present = function(op)
  F.pool_Pool_poll(op)
  return false
 end
--- internal/pool/ticket.go:95
-F.pool_Pool_newTicket = function(op)
+F.pool_Pool_newTicket = function(op) -- internal/pool/ticket.go:95
  local i = slabNew(S_tickets)
  local t = (S_tickets[i] or ld(S_tickets, i))
  move(t, 0, op, 1, 2)
@@ -2424,13 +2166,11 @@ F.pool_Pool_newTicket = function(op)
  F.pool_Pool_enter(i, t, 0)
  return i, t
 end
--- internal/pool/acquire.go:83
-F.pool_Pool_want = function(tk, amounts, amounts_o, force)
+F.pool_Pool_want = function(tk, amounts, amounts_o, force) -- internal/pool/acquire.go:83
  local limit = 0
  local fits = false
  fits = true
  for limit = 0, cfg[4] - 1 do
-  local t2_ = false
   repeat
    local amount = amounts[amounts_o+limit+1]
    if (amount == 0) then break end
@@ -2447,17 +2187,14 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force)
    tk[25] = (tk[25] + 1)
    if (unscoped[limit][2] == nil) then in_[16] = (in_[16] + 1) end
   until true
-  if t2_ then break end
  end
  return (-1), fits
 end
--- internal/pool/pauses.go:110
-F.pool_Pool_pausesAllow = function(model, key)
+F.pool_Pool_pausesAllow = function(model, key) -- internal/pool/pauses.go:110
  local all = {1,0,0,0}
  do
   local i = once[26]
   while (i ~= 0) do
-   local t1_ = false
    repeat
     local g = (S_gates[i] or ld(S_gates, i))
     local v = F.pause_State_Allow(g, once[1])
@@ -2466,14 +2203,12 @@ F.pool_Pool_pausesAllow = function(model, key)
     if ((all[1] ~= 0) or (v[3] > all[3])) then all = copy_(v, 0, 4) end
     all[4] = next_
    until true
-   if t1_ then break end
    i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
  return copy_(all, 0, 4)
 end
--- internal/pool/acquire.go:143
-F.pool_Pool_grant = function(t, tk, counts_)
+F.pool_Pool_grant = function(t, tk, counts_) -- internal/pool/acquire.go:143
  tk[4] = once[1]
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2486,8 +2221,7 @@ F.pool_Pool_grant = function(t, tk, counts_)
  once[5] = (once[5] + 1)
  F.pool_Pool_sent(tk)
 end
--- internal/pool/acquire.go:162
-F.pool_Pool_hold = function(t, tk, op)
+F.pool_Pool_hold = function(t, tk, op) -- internal/pool/acquire.go:162
  tk[23] = 3
  F.pool_Pool_live(t, tk)
  F.pool_ticket_report(tk, op)
@@ -2497,8 +2231,7 @@ F.pool_Pool_hold = function(t, tk, op)
   once[9] = 1
  end
 end
--- internal/pool/acquire.go:37
-F.pool_Pool_enqueue = function(t, i, front)
+F.pool_Pool_enqueue = function(t, i, front) -- internal/pool/acquire.go:37
  local tk = (S_tickets[t] or ld(S_tickets, t))
  tk[23], tk[18] = 1, (((i + 2147483648) % 4294967296 - 2147483648) + 1)
  for k = 0, tk[25] - 1 do
@@ -2513,59 +2246,47 @@ F.pool_Pool_enqueue = function(t, i, front)
  once[9] = (((once[9] ~= 0) or F.order_Queue_IsFirst(tk[17]))) and 1 or 0
  T[1][i+1][45], once[8] = 1, 1
 end
--- internal/pool/sessions.go:61
-F.pool_Pool_keep = function(op)
+F.pool_Pool_keep = function(op) -- internal/pool/sessions.go:61
  op[45] = 4
- do
-  local i = F.pool_Pool_findSession(op[2])
-  if ((i ~= 0) and (op[30] <= 86400000000000)) then
-   local s = (S_sessions[i] or ld(S_sessions, i))
-   s[4] = max(s[4], (once[1] + quo(op[30], 1000)))
-   op[45] = 0
-   if (s[5] == 0) then op[45] = 3 end
-  end
+ local i = F.pool_Pool_findSession(op[2])
+ if ((i ~= 0) and (op[30] <= 86400000000000)) then
+  local s = (S_sessions[i] or ld(S_sessions, i))
+  s[4] = max(s[4], (once[1] + quo(op[30], 1000)))
+  op[45] = 0
+  if (s[5] == 0) then op[45] = 3 end
  end
 end
--- internal/pool/lifecycle.go:55
-F.pool_Pool_lookup = function(op)
+F.pool_Pool_lookup = function(op) -- internal/pool/lifecycle.go:55
  local t, tk = F.pool_Pool_find(op, 1)
  if (t == 0) then
   op[45] = 4
-  do
-   local i = F.pool_Pool_findSession(op[2])
-   if ((i ~= 0) and (op[3] ~= 0)) then
-    do
-     local s = (S_sessions[i] or ld(S_sessions, i))
-     if ((op[3] <= s[2]) and (not F.pool_Pool_past(s))) then op[45] = 3 end
-    end
-   end
+  local i = F.pool_Pool_findSession(op[2])
+  if ((i ~= 0) and (op[3] ~= 0)) then
+   local s = (S_sessions[i] or ld(S_sessions, i))
+   if ((op[3] <= s[2]) and (not F.pool_Pool_past(s))) then op[45] = 3 end
   end
  end
  return t, tk
 end
--- internal/pool/ticket.go:157
-F.pool_Pool_scheduleWait = function(i, t)
+F.pool_Pool_scheduleWait = function(i, t) -- internal/pool/ticket.go:157
  local due = t[5]
  if (t[9] > 0) then due = min(due, (once[1] + t[9])) end
  if (due < 9007199254740992) then F.pool_Pool_schedule(i, t, due) end
 end
--- internal/pool/acquire.go:174
-F.pool_Pool_live = function(t, tk)
+F.pool_Pool_live = function(t, tk) -- internal/pool/acquire.go:174
  tk[8] = (once[1] + tk[7])
  local due = tk[8]
  if (tk[34] == 1) then due = min(due, (once[1] + 10000000)) end
  F.pool_Pool_schedule(t, tk, due)
 end
--- internal/pool/acquire.go:184
-F.pool_ticket_report = function(tk, op)
+F.pool_ticket_report = function(tk, op) -- internal/pool/acquire.go:184
  local r, r_o = op, 44
  r[r_o+1] = 0
  move(r, r_o+1, tk, 0, 2)
  r[r_o+5] = tk[4]
  r[r_o+6] = ((tk[4] - tk[3]) * 1000)
 end
--- internal/pool/members.go:123
-F.pool_Pool_leaves = function(op)
+F.pool_Pool_leaves = function(op) -- internal/pool/members.go:123
  op[45] = 3
  local at = F.pool_Pool_findSession(op[2])
  if ((at == 0) or ((S_sessions[at] or ld(S_sessions, at))[8] == 0)) then return end
@@ -2577,15 +2298,12 @@ F.pool_Pool_leaves = function(op)
   F.pool_Pool_scheduleWithheld()
  end
 end
--- internal/pool/sessions.go:27
-F.pool_Pool_findSession = function(id)
+F.pool_Pool_findSession = function(id) -- internal/pool/sessions.go:27
  local h = F.pool_sessionHash(id)
  do
   local i, n = indexSeek(X.sessIx, h, 0)
   while (i ~= 0) do
-   do
-    if ((S_sessions[i] or ld(S_sessions, i))[1] == id) then return i end
-   end
+   if ((S_sessions[i] or ld(S_sessions, i))[1] == id) then return i end
    local t1_, t2_ = indexSeek(X.sessIx, h, n)
    i = t1_
    n = t2_
@@ -2593,8 +2311,7 @@ F.pool_Pool_findSession = function(id)
  end
  return 0
 end
--- internal/pool/members.go:188
-F.pool_Pool_link = function(i)
+F.pool_Pool_link = function(i) -- internal/pool/members.go:188
  local m = (S_members[i] or ld(S_members, i))
  m[7], m[8] = once[148], 0
  if (once[148] ~= 0) then
@@ -2606,8 +2323,7 @@ F.pool_Pool_link = function(i)
  once[148] = i
  once[150] = (once[150] + 1)
 end
--- internal/pool/members.go:158
-F.pool_Pool_promise = function(m, known)
+F.pool_Pool_promise = function(m, known) -- internal/pool/members.go:158
  if ((known ~= 0) and (known == m[6])) then F.pool_Pool_setShare(m, known) end
  local free = quo(((4503599627370496 - once[152])), 4096)
  local want = 0
@@ -2629,20 +2345,16 @@ F.pool_Pool_promise = function(m, known)
  m[6] = want
  if ((m[5] == 0) or (want < m[5])) then F.pool_Pool_setShare(m, want) end
 end
--- internal/pool/acquire.go:130
-F.pool_Pool_fits = function(tk)
+F.pool_Pool_fits = function(tk) -- internal/pool/acquire.go:130
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
-  do
-   local code, _ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
-   if ((code ~= 0) or (F.pool_inst_room(in_, d, r, c[c_o+1]) < c[c_o+1])) then return false end
-  end
+  local code, _ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
+  if ((code ~= 0) or (F.pool_inst_room(in_, d, r, c[c_o+1]) < c[c_o+1])) then return false end
  end
  return true
 end
--- internal/pool/wheel.go:53
-F.pool_wheel_remove = function(w, w_o, t)
+F.pool_wheel_remove = function(w, w_o, t) -- internal/pool/wheel.go:53
  if (t[6] == 0) then return end
  if (t[19] == (-1)) then
   F.pool_wheel_leave(w, w_o, t)
@@ -2661,14 +2373,12 @@ F.pool_wheel_remove = function(w, w_o, t)
  t[6], t[20], t[21] = 0, 0, 0
  w[w_o+4] = (w[w_o+4] - 1)
 end
--- internal/pool/insts.go:276
-F.pool_Pool_touchCharge = function(c, c_o)
+F.pool_Pool_touchCharge = function(c, c_o) -- internal/pool/insts.go:276
  local in_, d, r = F.pool_Pool_meterOf(c, c_o)
  F.meter_Meter_Advance(in_, d, r, once[1])
  return in_, d, r
 end
--- internal/meter/charge.go:125
-F.meter_Meter_Bind = function(m, d, r, t, c, c_o)
+F.meter_Meter_Bind = function(m, d, r, t, c, c_o) -- internal/meter/charge.go:125
  if ((d[1] == 3) or (c[c_o+3] == 0)) then return end
  do
   if (((c[c_o+3] == 2) and (t >= c[c_o+2])) and (not F.meter_Meter_pending(m, d, r, c, c_o))) then
@@ -2687,45 +2397,36 @@ F.meter_Meter_Bind = function(m, d, r, t, c, c_o)
  end
  c[c_o+3], c[c_o+2] = 0, t
 end
--- internal/pool/lifecycle.go:276
-F.pool_Pool_changed = function(c, c_o)
+F.pool_Pool_changed = function(c, c_o) -- internal/pool/lifecycle.go:276
  return ((band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) and F.order_Queue_Unpark(c[c_o+4]))
 end
--- internal/pool/history.go:148
-F.pool_Pool_judged = function(tk, v)
+F.pool_Pool_judged = function(tk, v) -- internal/pool/history.go:148
  local pd = F.pool_Pool_noted(tk)
- do
-  local t1_ = v
-  if t1_ == 2 or t1_ == 4 then
-   local t2_ = F.pool_Pool_callerFor(tk)
-   t2_[7] = (t2_[7] + 1)
-   sum[7] = (sum[7] + 1)
-   once[29] = once[1]
-   F.pool_history_refused(once[1])
-   if (pd ~= nil) then pd[7] = (pd[7] + 1) end
-  elseif t1_ == 3 or t1_ == 5 or t1_ == 6 or t1_ == 7 then
-   if (pd ~= nil) then pd[8] = (pd[8] + 1) end
-  end
+ local t1_ = v
+ if t1_ == 2 or t1_ == 4 then
+  local t2_ = F.pool_Pool_callerFor(tk)
+  t2_[7] = (t2_[7] + 1)
+  sum[7] = (sum[7] + 1)
+  once[29] = once[1]
+  F.pool_history_refused(once[1])
+  if (pd ~= nil) then pd[7] = (pd[7] + 1) end
+ elseif t1_ == 3 or t1_ == 5 or t1_ == 6 or t1_ == 7 then
+  if (pd ~= nil) then pd[8] = (pd[8] + 1) end
  end
 end
--- internal/pool/trouble.go:10
-F.pool_Pool_served = function(op)
- do
-  local t1_ = op[33]
-  if t1_ == 7 or t1_ == 3 or t1_ == 5 then
-   F.pool_Pool_fail(op)
-  elseif t1_ == 6 then
-   if (op[37] ~= "") then F.pool_Pool_fail(op) end
-  elseif t1_ == 0 then
-  else
-   F.pool_Pool_endFailures()
-  end
+F.pool_Pool_served = function(op) -- internal/pool/trouble.go:10
+ local t1_ = op[33]
+ if t1_ == 7 or t1_ == 3 or t1_ == 5 then
+  F.pool_Pool_fail(op)
+ elseif t1_ == 6 then
+  if (op[37] ~= "") then F.pool_Pool_fail(op) end
+ elseif t1_ == 0 then
+ else
+  F.pool_Pool_endFailures()
  end
 end
--- internal/pool/learn.go:54
-F.pool_Pool_learn = function(op, who, who_o, made, tk)
+F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go:54
  for i = 0, #op[36] - 1 do
-  local t2_ = false
   repeat
    local o = op[36][i+1]
    if ((o[1] < 0) or (o[1] >= cfg[4])) then break end
@@ -2761,26 +2462,20 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk)
     F.pool_Pool_sample(in_, d, r, o[3], F.pool_ticket_cost(tk, o[1]))
    end
   until true
-  if t2_ then break end
  end
 end
--- internal/pool/pauses.go:225
-F.pool_Pool_judge = function(op, who, who_o, granted, t)
+F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses.go:225
  local hint = quo(op[34], 1000)
  do
   local t1_ = op[33]
   if t1_ == 1 then
-   do
-    local i = once[26]
-    while (i ~= 0) do
-     do
-      do
-       local g = (S_gates[i] or ld(S_gates, i))
-       if F.pool_pauseRec_covers(g, who[who_o+3], who[who_o+5]) then F.pause_State_Succeeded(g, once[1], granted, t) end
-      end
-     end
-     i = (S_gates[i] or ld(S_gates, i))[18]
+   local i = once[26]
+   while (i ~= 0) do
+    do
+     local g = (S_gates[i] or ld(S_gates, i))
+     if F.pool_pauseRec_covers(g, who[who_o+3], who[who_o+5]) then F.pause_State_Succeeded(g, once[1], granted, t) end
     end
+    i = (S_gates[i] or ld(S_gates, i))[18]
    end
   elseif t1_ == 2 then
    local g = F.pool_Pool_gateFor(op, who, who_o)
@@ -2788,35 +2483,29 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t)
   elseif t1_ == 3 then
    F.pause_State_Overloaded(F.pool_Pool_gateFor(op, who, who_o), once[1], granted, hint, cfg, 80, cfg[80])
   elseif t1_ == 4 then
-   do
-    local g = F.pool_Pool_gateFor(op, who, who_o)
-    if (not F.pause_State_Exhausted(g, once[1], granted, hint)) then F.pause_State_Throttled(g, once[1], granted, 0, cfg, 77) end
-   end
+   local g = F.pool_Pool_gateFor(op, who, who_o)
+   if (not F.pause_State_Exhausted(g, once[1], granted, hint)) then F.pause_State_Throttled(g, once[1], granted, 0, cfg, 77) end
   end
  end
  return false
 end
--- internal/pool/learn.go:172
-F.pool_Pool_unexplained = function(tk, scope)
+F.pool_Pool_unexplained = function(tk, scope) -- internal/pool/learn.go:172
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
   local r = F.pool_Pool_ring(in_)
-  do
-   if (((band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) or (r == nil)) or (in_[1] == 0)) then
-   elseif ((in_[9] > 0) or (F.meter_Meter_Room(in_, F.pool_Pool_defOf(in_), r) < 0)) then
-   elseif (band(scope, bnot((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7])) ~= 0) then
-   elseif F.pool_Pool_mayBeWindow(in_, (in_[1] + c[c_o+1])) then
-    F.meter_Ring_Unbrief(r, F.pool_Pool_defOf(in_))
-    F.pool_Pool_turn(in_, F.pool_Pool_defOf(in_)[4], 0, in_[1])
-   else
-    F.meter_Ring_Odd(r, F.pool_Pool_defOf(in_), once[1])
-   end
+  if (((band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) or (r == nil)) or (in_[1] == 0)) then
+  elseif ((in_[9] > 0) or (F.meter_Meter_Room(in_, F.pool_Pool_defOf(in_), r) < 0)) then
+  elseif (band(scope, bnot((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7])) ~= 0) then
+  elseif F.pool_Pool_mayBeWindow(in_, (in_[1] + c[c_o+1])) then
+   F.meter_Ring_Unbrief(r, F.pool_Pool_defOf(in_))
+   F.pool_Pool_turn(in_, F.pool_Pool_defOf(in_)[4], 0, in_[1])
+  else
+   F.meter_Ring_Odd(r, F.pool_Pool_defOf(in_), once[1])
   end
  end
 end
--- internal/pool/lifecycle.go:206
-F.pool_Pool_settle = function(tk, amounts, amounts_o)
+F.pool_Pool_settle = function(tk, amounts, amounts_o) -- internal/pool/lifecycle.go:206
  local known = false
  for i = 0, cfg[4] - 1 do
   known = (known or (amounts[amounts_o+i+1] ~= 0))
@@ -2827,17 +2516,15 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
  F.pool_Pool_chargeUnstated(tk, amounts, amounts_o)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
-  do
-   local actual = amounts[amounts_o+c[c_o+5]+1]
-   if (((actual >= 0) and (actual <= 1099511627776)) and (actual ~= c[c_o+1])) then
-    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
-    if (in_[1] > 0) then actual = min(actual, (8 * in_[1])) end
-    local estimate = c[c_o+1]
-    F.meter_Meter_Settle(in_, d, r, once[1], c, c_o, actual)
-    F.pool_Pool_settled(tk, c, c_o, (c[c_o+1] - estimate))
-    if (band(cfg[52], ((1 * 2^(c[c_o+5])))) ~= 0) then
-     F.pool_Pool_tookLess(tk[24], tk[4], in_, (estimate - c[c_o+1]))
-    end
+  local actual = amounts[amounts_o+c[c_o+5]+1]
+  if (((actual >= 0) and (actual <= 1099511627776)) and (actual ~= c[c_o+1])) then
+   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
+   if (in_[1] > 0) then actual = min(actual, (8 * in_[1])) end
+   local estimate = c[c_o+1]
+   F.meter_Meter_Settle(in_, d, r, once[1], c, c_o, actual)
+   F.pool_Pool_settled(tk, c, c_o, (c[c_o+1] - estimate))
+   if (band(cfg[52], ((1 * 2^(c[c_o+5])))) ~= 0) then
+    F.pool_Pool_tookLess(tk[24], tk[4], in_, (estimate - c[c_o+1]))
    end
   end
  end
@@ -2846,19 +2533,15 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o)
   F.order_Queue_Settled(at, before, after)
  end
 end
--- internal/pool/lifecycle.go:281
-F.pool_Pool_strictly = function(tk)
+F.pool_Pool_strictly = function(tk) -- internal/pool/lifecycle.go:281
  if (not (cfg[50] ~= 0)) then return false end
  for k = 0, tk[25] - 1 do
-  do
-   local c, c_o = tk, (k)*5+35
-   if (((S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1))[2] == 1) and (c[c_o+3] == 1)) then return true end
-  end
+  local c, c_o = tk, (k)*5+35
+  if (((S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1))[2] == 1) and (c[c_o+3] == 1)) then return true end
  end
  return false
 end
--- internal/pool/lifecycle.go:295
-F.pool_Pool_spend = function(t, tk)
+F.pool_Pool_spend = function(t, tk) -- internal/pool/lifecycle.go:295
  local held = false
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2875,45 +2558,37 @@ F.pool_Pool_spend = function(t, tk)
  end
  F.pool_Pool_end(t, tk)
 end
--- internal/pool/pauses.go:292
-F.pool_Pool_withNames = function(op, f)
+F.pool_Pool_withNames = function(op, f) -- internal/pool/pauses.go:292
  local who = {0,0,F.flat_Names_Hold(sub(op[6], 1, (#op[6] < 256 and #op[6] or 256))),0,F.flat_Names_Hold(sub(op[8], 1, (#op[8] < 256 and #op[8] or 256)))}
  f(who, 0)
  F.flat_Names_Drop(who[3])
  F.flat_Names_Drop(who[5])
 end
--- internal/pool/learn.go:41
-F.pool_Pool_since = function(scope, who, who_o)
+F.pool_Pool_since = function(scope, who, who_o) -- internal/pool/learn.go:41
  local n_scope, model, key = F.pool_gateScope(scope, who[who_o+3], who[who_o+5])
  scope = n_scope
  do
   local i = once[26]
   while (i ~= 0) do
-   do
-    local g = (S_gates[i] or ld(S_gates, i))
-    if ((((g[13] == scope) and (g[14] == model)) and (g[15] == key)) and ((F.pause_State_Allow(g, once[1]))[2] == 1)) then
-     return g[3]
-    end
+   local g = (S_gates[i] or ld(S_gates, i))
+   if ((((g[13] == scope) and (g[14] == model)) and (g[15] == key)) and ((F.pause_State_Allow(g, once[1]))[2] == 1)) then
+    return g[3]
    end
    i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
  return once[1]
 end
--- internal/pool/learn.go:152
-F.pool_Pool_unbrief = function(who, who_o)
+F.pool_Pool_unbrief = function(who, who_o) -- internal/pool/learn.go:152
  for i = 0, cfg[4] - 1 do
-  local t2_ = false
   repeat
    if (band(cfg[61], ((1 * 2^(i)))) == 0) then break end
    local at = unscoped[i][1]
    do
     local per = (S_limits[i+1] or ld(S_limits, i+1))[7]
     if (per ~= 0) then
-     do
-      at = F.pool_Pool_findInst(i, (F.pool_scoped(who, who_o, per)), 0)
-      if (at == 0) then at = once[i+81] end
-     end
+     at = F.pool_Pool_findInst(i, (F.pool_scoped(who, who_o, per)), 0)
+     if (at == 0) then at = once[i+81] end
     end
    end
    if (at ~= 0) then
@@ -2921,17 +2596,14 @@ F.pool_Pool_unbrief = function(who, who_o)
     F.meter_Ring_Unbrief(F.pool_Pool_ring(in_), F.pool_Pool_defOf(in_))
    end
   until true
-  if t2_ then break end
  end
 end
--- internal/pool/history.go:269
-F.pool_history_refused = function(t)
+F.pool_history_refused = function(t) -- internal/pool/history.go:269
  local c, c_o = past.week, (fmod(quo(t, 3600000000), 168))*2
  if (c[c_o+1] ~= (quo(t, 3600000000) % 4294967296)) then c[c_o+1], c[c_o+2] = (quo(t, 3600000000) % 4294967296), 0 end
  c[c_o+2] = (c[c_o+2] + 1)
 end
--- internal/pool/pauses.go:46
-F.pool_Pool_pauseOf = function(scope, model, key)
+F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:46
  local t1_, t2_, t3_ = F.pool_gateScope(scope, model, key)
  scope = t1_
  model = t2_
@@ -2940,10 +2612,8 @@ F.pool_Pool_pauseOf = function(scope, model, key)
   local i = once[26]
   while (i ~= 0) do
    do
-    do
-     local g = (S_gates[i] or ld(S_gates, i))
-     if (((g[13] == scope) and (g[14] == model)) and (g[15] == key)) then return i end
-    end
+    local g = (S_gates[i] or ld(S_gates, i))
+    if (((g[13] == scope) and (g[14] == model)) and (g[15] == key)) then return i end
    end
    i = (S_gates[i] or ld(S_gates, i))[18]
   end
@@ -2963,25 +2633,21 @@ F.pool_Pool_pauseOf = function(scope, model, key)
  once[26] = i
  return i
 end
--- internal/pool/pauses.go:253
-F.pool_Pool_setCause = function(g, op)
+F.pool_Pool_setCause = function(g, op) -- internal/pool/pauses.go:253
  local cause = op[37]
  if (cause == "") then cause = F.store_Verdict_String(op[33]) end
  local old = g[16]
  g[16] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  F.flat_Names_Drop(old)
 end
--- internal/pause/pause.go:256
-F.pause_State_Pause = function(g, t, wait)
+F.pause_State_Pause = function(g, t, wait) -- internal/pause/pause.go:256
  F.pause_State_pass(g, t)
  F.pause_State_hold(g, t, (wait < 2678400000000 and wait or 2678400000000))
 end
--- internal/pool/forget.go:59
-F.pool_Pool_lossHolds = function()
+F.pool_Pool_lossHolds = function() -- internal/pool/forget.go:59
  return ((once[146] ~= 0) and ((once[1] - once[146]) < 3000000))
 end
--- internal/pause/pause.go:284
-F.pause_State_Resume = function(g, t)
+F.pause_State_Resume = function(g, t) -- internal/pause/pause.go:284
  F.pause_State_pass(g, t)
  if ((g[1] == 1) or (g[1] == 2)) then
   g[2] = (g[2] < t and g[2] or t)
@@ -2989,8 +2655,7 @@ F.pause_State_Resume = function(g, t)
  end
  g[4], g[5] = 0, 0
 end
--- internal/pool/leases.go:132
-F.pool_Pool_validMember = function(op)
+F.pool_Pool_validMember = function(op) -- internal/pool/leases.go:132
  if (((op[4] == "") or (max(#op[4], #op[5], #op[41]) > 256)) or (#op[42] > 16)) then return false end
  local t2_ = op[42]
  for t1_ = 0, #t2_ - 1 do
@@ -3000,20 +2665,14 @@ F.pool_Pool_validMember = function(op)
  local s = copy_(op, 42, 2)
  return ((((((op[9] < cfg[3]) and (op[31] >= 0)) and (op[31] <= 86400000000000)) and (s[1] >= 0)) and (s[1] <= 1048576)) and (((s[1] == 0) or ((s[2] > 0) and (s[2] <= 86400000000000)))))
 end
--- internal/pool/leases.go:242
-F.pool_Pool_bury = function()
- do
-  local i = 1
-  while (i < slabEnd(S_leases)) do
-   do
-    F.pool_Pool_buryOne(i)
-   end
-   i = (i + 1)
-  end
+F.pool_Pool_bury = function() -- internal/pool/leases.go:242
+ local i = 1
+ while (i < slabEnd(S_leases)) do
+  F.pool_Pool_buryOne(i)
+  i = (i + 1)
  end
 end
--- internal/pool/callers.go:48
-F.pool_callers_of = function(agent)
+F.pool_callers_of = function(agent) -- internal/pool/callers.go:48
  local t1_, t1_o = F.flat_Names_Tags(agent)
  local tag, tag_o = t1_, t1_o
  if (tag[tag_o+1] == 0) then
@@ -3023,38 +2682,30 @@ F.pool_callers_of = function(agent)
  end
  return tag[tag_o+1]
 end
--- internal/pool/leases.go:259
-F.pool_Pool_buryOne = function(i)
- do
-  local l = (S_leases[i] or ld(S_leases, i))
-  if (((l[1] ~= 0) and (l[5] <= once[1])) and (l[6] <= once[1])) then
-   local caller = far(1, F.flat_Names_Tags(l[1]))
-   F.pool_Pool_dropLease(i)
-   F.pool_Pool_dropCaller(caller)
-  end
+F.pool_Pool_buryOne = function(i) -- internal/pool/leases.go:259
+ local l = (S_leases[i] or ld(S_leases, i))
+ if (((l[1] ~= 0) and (l[5] <= once[1])) and (l[6] <= once[1])) then
+  local caller = far(1, F.flat_Names_Tags(l[1]))
+  F.pool_Pool_dropLease(i)
+  F.pool_Pool_dropCaller(caller)
  end
 end
--- internal/pool/leases.go:173
-F.pool_Pool_slotFree = function(user, mine, most)
+F.pool_Pool_slotFree = function(user, mine, most) -- internal/pool/leases.go:173
  if (most == 0) then return once[1] end
  if (mine ~= 0) then
-  do
-   local l = (S_leases[mine] or ld(S_leases, mine))
-   if ((l[2] == user) and (l[6] > once[1])) then return once[1] end
-  end
+  local l = (S_leases[mine] or ld(S_leases, mine))
+  if ((l[2] == user) and (l[6] > once[1])) then return once[1] end
  end
  local taken = {}
  do
   local i = 1
   while (i < slabEnd(S_leases)) do
-   local t1_ = false
    repeat
     local l = (S_leases[i] or ld(S_leases, i))
     if ((((l[1] == 0) or (l[2] ~= user)) or (l[6] <= once[1])) or (i == mine)) then break end
-    local t2_ = taken
-    t2_[#t2_+1] = l[6]
+    local t1_ = taken
+    t1_[#t1_+1] = l[6]
    until true
-   if t1_ then break end
    i = (i + 1)
   end
  end
@@ -3063,8 +2714,7 @@ F.pool_Pool_slotFree = function(user, mine, most)
  sort(taken)
  return taken[over+1]
 end
--- internal/pool/crowd.go:157
-F.pool_Pool_dropCaller = function(i)
+F.pool_Pool_dropCaller = function(i) -- internal/pool/crowd.go:157
  local c = (S_crecs[i] or ld(S_crecs, i))
  if (((((c[1] == 0) or (c[3] ~= 0)) or (c[10] ~= 0)) or (c[2] ~= 0)) or (not F.flat_Names_Sole(c[1]))) then
   return 
@@ -3074,15 +2724,13 @@ F.pool_Pool_dropCaller = function(i)
  F.flat_Names_Drop(c[1])
  slabFree(S_crecs, i)
 end
--- internal/pool/leases.go:148
-F.pool_lease_heldBy = function(l, session, shared)
+F.pool_lease_heldBy = function(l, session, shared) -- internal/pool/leases.go:148
  if (l[7] == session) then return end
  l[8], l[9] = 0, 0
  if shared then l[8], l[9] = l[7], l[5] end
  l[7] = session
 end
--- internal/pool/leases.go:159
-F.pool_Pool_setWaits = function(l, names)
+F.pool_Pool_setWaits = function(l, names) -- internal/pool/leases.go:159
  local was, n = copy_(l, 9, 16), l[26]
  l[26] = 0
  local t2_ = names
@@ -3095,40 +2743,32 @@ F.pool_Pool_setWaits = function(l, names)
   F.flat_Names_Drop(was[i+1])
  end
 end
--- internal/pool/leases.go:278
-F.pool_Pool_countLiving = function()
+F.pool_Pool_countLiving = function() -- internal/pool/leases.go:278
  clear_(once, 10, 8)
  do
   local i = 1
   while (i < slabEnd(S_leases)) do
    do
-    do
-     local l = (S_leases[i] or ld(S_leases, i))
-     if (l[1] ~= 0) then
-      once[l[27]+11] = (once[l[27]+11] > l[5] and once[l[27]+11] or l[5])
-     end
+    local l = (S_leases[i] or ld(S_leases, i))
+    if (l[1] ~= 0) then
+     once[l[27]+11] = (once[l[27]+11] > l[5] and once[l[27]+11] or l[5])
     end
    end
    i = (i + 1)
   end
  end
- do
-  local i = 1
-  while (i < slabEnd(S_crecs)) do
-   do
-    do
-     local c = (S_crecs[i] or ld(S_crecs, i))
-     if (((c[1] ~= 0) and (c[9] ~= 255)) and (c[2] > 0)) then
-      once[c[9]+11] = max(once[c[9]+11], (F.pool_caller_lastSeen(c) + cfg[49]))
-     end
-    end
+ local i = 1
+ while (i < slabEnd(S_crecs)) do
+  do
+   local c = (S_crecs[i] or ld(S_crecs, i))
+   if (((c[1] ~= 0) and (c[9] ~= 255)) and (c[2] > 0)) then
+    once[c[9]+11] = max(once[c[9]+11], (F.pool_caller_lastSeen(c) + cfg[49]))
    end
-   i = (i + 1)
   end
+  i = (i + 1)
  end
 end
--- internal/pool/leases.go:224
-F.pool_Pool_handOn = function(l, op)
+F.pool_Pool_handOn = function(l, op) -- internal/pool/leases.go:224
  do
   if ((op[41] == "") or (l[5] <= once[1])) then
    return false
@@ -3143,8 +2783,7 @@ F.pool_Pool_handOn = function(l, op)
  l[8] = 0
  return true
 end
--- internal/pool/leases.go:267
-F.pool_Pool_dropLease = function(i)
+F.pool_Pool_dropLease = function(i) -- internal/pool/leases.go:267
  local l = (S_leases[i] or ld(S_leases, i))
  F.pool_Pool_setWaits(l, {})
  F.flat_Names_Drop(l[2])
@@ -3154,8 +2793,7 @@ F.pool_Pool_dropLease = function(i)
  F.flat_Names_Drop(l[1])
  slabFree(S_leases, i)
 end
--- internal/policy/scatter.go:29
-F.policy_Scatter_Next = function(s, s_o, t, window)
+F.policy_Scatter_Next = function(s, s_o, t, window) -- internal/policy/scatter.go:29
  if (window <= 0) then return t end
  window = (window < 274877906944 and window or 274877906944)
  if (t >= s[s_o+2]) then
@@ -3171,16 +2809,14 @@ F.policy_Scatter_Next = function(s, s_o, t, window)
  s[s_o+2] = max(s[s_o+2], (s[s_o+1] + window), at)
  return at
 end
--- internal/pool/forget.go:46
-F.pool_Pool_lose = function(i)
+F.pool_Pool_lose = function(i) -- internal/pool/forget.go:46
  if (once[146] == 0) then return end
  local limit = (S_insts[i] or ld(S_insts, i))[11]
  if (not F.pool_Pool_heedsLoss(limit)) then return end
  local in_, d, r = F.pool_Pool_touch(i)
  F.meter_Meter_Lose(in_, d, r, once[1], once[146])
 end
--- internal/pool/members.go:143
-F.pool_Pool_died = function(i)
+F.pool_Pool_died = function(i) -- internal/pool/members.go:143
  local m = (S_members[i] or ld(S_members, i))
  if (not (m[2] ~= 0)) then
   F.pool_Pool_dropMember(i)
@@ -3189,27 +2825,21 @@ F.pool_Pool_died = function(i)
  m[4] = min(m[4], (once[1] + 3000000))
  return true
 end
--- internal/flat/tree.go:90
-F.flat_Tree_Min = function(root)
+F.flat_Tree_Min = function(root) -- internal/flat/tree.go:90
  if (root == 0) then return 0 end
- do
-  while true do
-   local left = (S_tnodes[root] or ld(S_tnodes, root))[4]
-   if (left == 0) then return root end
-   root = left
-  end
+ while true do
+  local left = (S_tnodes[root] or ld(S_tnodes, root))[4]
+  if (left == 0) then return root end
+  root = left
  end
 end
--- internal/flat/tree.go:121
-F.flat_Tree_KeyOf = function(i)
+F.flat_Tree_KeyOf = function(i) -- internal/flat/tree.go:121
  return copy_((S_tnodes[i] or ld(S_tnodes, i)), 0, 2)
 end
--- internal/flat/tree.go:118
-F.flat_Tree_Value = function(i)
+F.flat_Tree_Value = function(i) -- internal/flat/tree.go:118
  return (S_tnodes[i] or ld(S_tnodes, i))[3]
 end
--- internal/order/queue.go:350
-F.order_Queue_leave = function(f)
+F.order_Queue_leave = function(f) -- internal/order/queue.go:350
  local fl = (S_qflows[f] or ld(S_qflows, f))
  if (fl[16] ~= 0) then
   F.order_Queue_leaveSpot(f)
@@ -3219,36 +2849,32 @@ F.order_Queue_leave = function(f)
  end
  fl[13] = 0
 end
--- internal/order/queue.go:340
-F.order_Queue_enter = function(f)
+F.order_Queue_enter = function(f) -- internal/order/queue.go:340
  local fl = (S_qflows[f] or ld(S_qflows, f))
  local key = {(S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))[1],(S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[5]}
  if (cfg[84] == 2) then key[1] = 0 end
  fl[13] = F.flat_Tree_Insert((S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), fl[8]+24, key, f)
 end
--- internal/order/park.go:25
-F.order_Queue_Unpark = function(on)
+F.order_Queue_Unpark = function(on) -- internal/order/park.go:25
  local found = false
  local h = F.order_onHash(on)
  do
   local i, p = indexSeek(X.spotIx, h, 0)
   while (i ~= 0) do
-   local t1_ = false
    repeat
     local s = (S_qspots[i] or ld(S_qspots, i))
     if (s[1] ~= on) then break end
-    local t2_ = T[5]
-    t2_[#t2_+1] = F.flat_Tree_Value(F.flat_Tree_Min(s[3]))
+    local t1_ = T[5]
+    t1_[#t1_+1] = F.flat_Tree_Value(F.flat_Tree_Min(s[3]))
    until true
-   if t1_ then break end
-   local t3_, t4_ = indexSeek(X.spotIx, h, p)
-   i = t3_
-   p = t4_
+   local t2_, t3_ = indexSeek(X.spotIx, h, p)
+   i = t2_
+   p = t3_
   end
  end
- local t6_ = T[5]
- for t5_ = 0, #t6_ - 1 do
-  local f = t6_[t5_+1]
+ local t5_ = T[5]
+ for t4_ = 0, #t5_ - 1 do
+  local f = t5_[t4_+1]
   F.order_Queue_leave(f)
   F.order_Queue_enter(f)
  end
@@ -3256,8 +2882,7 @@ F.order_Queue_Unpark = function(on)
  T[5] = {}
  return found
 end
--- internal/order/heads.go:37
-F.order_Queue_Heads = function(strict, each)
+F.order_Queue_Heads = function(strict, each) -- internal/order/heads.go:37
  T[3], T[4] = {}, {}
  F.order_Queue_findLeast()
  do
@@ -3275,48 +2900,38 @@ F.order_Queue_Heads = function(strict, each)
  end
  return T[3]
 end
--- internal/pool/pauses.go:176
-F.pool_Pool_strict = function()
+F.pool_Pool_strict = function() -- internal/pool/pauses.go:176
  return F.pool_Pool_strictFrom(2)
 end
--- internal/pool/serve.go:102
-F.pool_Pool_findRival = function(heads)
+F.pool_Pool_findRival = function(heads) -- internal/pool/serve.go:102
  once[10] = 0
  if ((cfg[52] == 0) or (not (cfg[28] ~= 0))) then return 0 end
  local t2_ = heads
  for i = 0, #t2_ - 1 do
-  local t3_ = false
   repeat
    local h = copy_(t2_[i+1], 0, 6)
    if (F.order_Head_Class(h) ~= F.pool_rankOf(0)) then break end
    local t = F.order_Queue_Ticket(h[1])
-   do
-    local tk = (S_tickets[t] or ld(S_tickets, t))
-    if ((F.pool_Pool_pausesAllow(tk[12], tk[14]))[1] ~= 0) then
-     once[10] = t
-     return i
-    end
+   local tk = (S_tickets[t] or ld(S_tickets, t))
+   if ((F.pool_Pool_pausesAllow(tk[12], tk[14]))[1] ~= 0) then
+    once[10] = t
+    return i
    end
   until true
-  if t3_ then break end
  end
  return 0
 end
--- internal/order/heads.go:113
-F.order_Queue_Closed = function(h, pass)
+F.order_Queue_Closed = function(h, pass) -- internal/order/heads.go:113
  return ((S_qlanes[h[2]] or ld(S_qlanes, h[2]))[24] == pass)
 end
--- internal/order/queue.go:208
-F.order_Queue_Ticket = function(w)
+F.order_Queue_Ticket = function(w) -- internal/order/queue.go:208
  return (S_qwaiters[w] or ld(S_qwaiters, w))[4]
 end
--- internal/order/heads.go:116
-F.order_Queue_Held = function(h)
+F.order_Queue_Held = function(h) -- internal/order/heads.go:116
  local t1_ = T[4]
  t1_[#t1_+1] = copy_(h, 0, 6)
 end
--- internal/pool/serve.go:123
-F.pool_Pool_passOn = function(tk)
+F.pool_Pool_passOn = function(tk) -- internal/pool/serve.go:123
  local any = false
  if (not (tk[28] ~= 0)) then return false end
  tk[28] = 0
@@ -3325,19 +2940,15 @@ F.pool_Pool_passOn = function(tk)
  end
  return any
 end
--- internal/pool/serve.go:136
-F.pool_Pool_tooBig = function(tk)
+F.pool_Pool_tooBig = function(tk) -- internal/pool/serve.go:136
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
-  do
-   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
-   if ((in_[1] > 0) and (c[c_o+1] > in_[1])) then return c[c_o+5] end
-  end
+  local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+  if ((in_[1] > 0) and (c[c_o+1] > in_[1])) then return c[c_o+5] end
  end
  return (-1)
 end
--- internal/pool/serve.go:147
-F.pool_Pool_dismiss = function(t, tk, limit)
+F.pool_Pool_dismiss = function(t, tk, limit) -- internal/pool/serve.go:147
  if (tk[18] > 0) then
   F.pool_refuse(T[1][(tk[18] - 1)+1], 6, limit, 0)
  else
@@ -3347,12 +2958,10 @@ F.pool_Pool_dismiss = function(t, tk, limit)
  F.pool_Pool_leaveQueue(tk)
  F.pool_Pool_end(t, tk)
 end
--- internal/pool/serve.go:159
-F.pool_Pool_lacksOwn = function(tk)
+F.pool_Pool_lacksOwn = function(tk) -- internal/pool/serve.go:159
  local on = 0
  local at = 0
  for k = 0, tk[25] - 1 do
-  local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
    if (band(cfg[61], ((1 * 2^(c[c_o+5])))) ~= 0) then break end
@@ -3363,12 +2972,10 @@ F.pool_Pool_lacksOwn = function(tk)
     return c[c_o+4], F.pool_inst_readyAt(in_, d, r, once[1], c[c_o+1])
    end
   until true
-  if t2_ then break end
  end
  return 0, 0
 end
--- internal/order/park.go:14
-F.order_Queue_Park = function(w, on, at)
+F.order_Queue_Park = function(w, on, at) -- internal/order/park.go:14
  local f = (S_qwaiters[w] or ld(S_qwaiters, w))[1]
  local fl = (S_qflows[f] or ld(S_qflows, f))
  F.order_Queue_leave(f)
@@ -3376,12 +2983,10 @@ F.order_Queue_Park = function(w, on, at)
  fl[16] = F.order_Queue_spotOf(on, fl[10])
  fl[17] = F.flat_Tree_Insert((S_qspots[fl[16]] or ld(S_qspots, fl[16])), 2, ({(S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[5],0}), f)
 end
--- internal/pool/stock.go:120
-F.pool_Pool_keptFromAny = function(tk)
+F.pool_Pool_keptFromAny = function(tk) -- internal/pool/stock.go:120
  local at = 0
  if ((cfg[52] == 0) or (tk[31] ~= 0)) then return 0 end
  for k = 0, tk[25] - 1 do
-  local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
    if (band(cfg[52], ((1 * 2^(c[c_o+5])))) == 0) then break end
@@ -3391,30 +2996,25 @@ F.pool_Pool_keptFromAny = function(tk)
     at = 9007199254740992
     break
    end
-   do
-    local code, until_ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
-    local t3_ = code
-    if t3_ == 0 then
-    elseif t3_ == 13 or t3_ == 14 then
-     in_[14] = bor(in_[14], 254)
-     at = (at > until_ and at or until_)
-     F.pool_Pool_wakeAt(until_)
-    else
-     in_[14] = bor(in_[14], (1 * 2^(tk[24])))
-     at = (at > until_ and at or until_)
-     F.pool_Pool_wakeAt(until_)
-    end
+   local code, until_ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
+   local t2_ = code
+   if t2_ == 0 then
+   elseif t2_ == 13 or t2_ == 14 then
+    in_[14] = bor(in_[14], 254)
+    at = (at > until_ and at or until_)
+    F.pool_Pool_wakeAt(until_)
+   else
+    in_[14] = bor(in_[14], (1 * 2^(tk[24])))
+    at = (at > until_ and at or until_)
+    F.pool_Pool_wakeAt(until_)
    end
   until true
-  if t2_ then break end
  end
  return at
 end
--- internal/pool/serve.go:179
-F.pool_Pool_lacksShared = function(tk)
+F.pool_Pool_lacksShared = function(tk) -- internal/pool/serve.go:179
  local at = 0
  for k = 0, tk[25] - 1 do
-  local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
    if (band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) then break end
@@ -3432,14 +3032,11 @@ F.pool_Pool_lacksShared = function(tk)
    end
    at = (at > ready and at or ready)
   until true
-  if t2_ then break end
  end
  return at
 end
--- internal/pool/serve.go:224
-F.pool_Pool_claim = function(tk)
+F.pool_Pool_claim = function(tk) -- internal/pool/serve.go:224
  for k = 0, tk[25] - 1 do
-  local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
    if (band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) then break end
@@ -3451,31 +3048,23 @@ F.pool_Pool_claim = function(tk)
     in_[21] = min((in_[21] + c[c_o+1]), 2199023255552)
    end
   until true
-  if t2_ then break end
  end
 end
--- internal/order/heads.go:110
-F.order_Queue_Close = function(h, pass)
+F.order_Queue_Close = function(h, pass) -- internal/order/heads.go:110
  local t1_ = (S_qlanes[h[2]] or ld(S_qlanes, h[2]))
  t1_[24] = pass
 end
--- internal/pool/pauses.go:157
-F.pool_Pool_limitsBind = function(who, who_o)
- do
-  local i = once[26]
-  while (i ~= 0) do
-   do
-    do
-     local g = (S_gates[i] or ld(S_gates, i))
-     if F.pool_pauseRec_covers(g, who[who_o+3], who[who_o+5]) then F.pause_State_LimitsBind(g) end
-    end
-   end
-   i = (S_gates[i] or ld(S_gates, i))[18]
+F.pool_Pool_limitsBind = function(who, who_o) -- internal/pool/pauses.go:157
+ local i = once[26]
+ while (i ~= 0) do
+  do
+   local g = (S_gates[i] or ld(S_gates, i))
+   if F.pool_pauseRec_covers(g, who[who_o+3], who[who_o+5]) then F.pause_State_LimitsBind(g) end
   end
+  i = (S_gates[i] or ld(S_gates, i))[18]
  end
 end
--- internal/pool/serve.go:241
-F.pool_Pool_admit = function(t)
+F.pool_Pool_admit = function(t) -- internal/pool/serve.go:241
  local tk = (S_tickets[t] or ld(S_tickets, t))
  local costs = F.pool_Pool_costs(tk)
  F.order_Queue_Granted(tk[17], costs)
@@ -3496,27 +3085,23 @@ F.pool_Pool_admit = function(t)
  local t2_ = T[2]
  t2_[#t2_+1] = copy_(tk, 0, 2)
 end
--- internal/pool/pauses.go:207
-F.pool_Pool_holding = function(id, id_o)
+F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:207
  local t, tk = F.pool_Pool_find(id, id_o)
  do
   local i = once[26]
   while (i ~= 0) do
-   local t1_ = false
    repeat
     local g = (S_gates[i] or ld(S_gates, i))
     if ((t ~= 0) and (not F.pool_pauseRec_covers(g, tk[12], tk[14]))) then break end
     F.pause_State_Allow(g, once[1])
     if (g[1] ~= 0) then return true end
    until true
-   if t1_ then break end
    i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
  return false
 end
--- internal/pool/serve.go:273
-F.pool_Pool_why = function(t)
+F.pool_Pool_why = function(t) -- internal/pool/serve.go:273
  local tk = (S_tickets[t] or ld(S_tickets, t))
  local r, kept = {2,0,(-1),0}, {0,0,0,0}
  local at = once[1]
@@ -3536,12 +3121,10 @@ F.pool_Pool_why = function(t)
    r[1] = 1
    if (r[3] < 0) then r[3] = ((c[c_o+5] + 128) % 256 - 128) end
   end
-  do
-   local code, until_ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, ring)
-   if (code ~= 0) then
-    kept = {code,0,((c[c_o+5] + 128) % 256 - 128),0}
-    at = (at > until_ and at or until_)
-   end
+  local code, until_ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, ring)
+  if (code ~= 0) then
+   kept = {code,0,((c[c_o+5] + 128) % 256 - 128),0}
+   at = (at > until_ and at or until_)
   end
  end
  if (kept[1] ~= 0) then r = copy_(kept, 0, 4) end
@@ -3556,28 +3139,23 @@ F.pool_Pool_why = function(t)
  if (at > once[1]) then r[4] = at end
  return copy_(r, 0, 4)
 end
--- internal/policy/pace.go:19
-F.policy_Gap = function(amount, size, window)
+F.policy_Gap = function(amount, size, window) -- internal/policy/pace.go:19
  return ceil(((amount * window) / size))
 end
--- internal/meter/charge.go:91
-F.meter_Meter_add = function(m, d, r, t, amount)
- do
-  if (d[1] == 0) then
-   F.meter_Ring_sent(r, d, t, amount)
-   F.meter_Meter_fill(m, d, r, amount)
-  elseif F.meter_Meter_slices(m, d) then
-   local t1_, t1_o = F.meter_Ring_at(r, quo(t, d[5]))
-   t1_[t1_o+1] = (t1_[t1_o+1] + amount)
-   m[5] = (m[5] + amount)
-  else
-   m[5] = (m[5] + amount)
-   if (t >= m[7]) then m[6] = (m[6] + amount) end
-  end
+F.meter_Meter_add = function(m, d, r, t, amount) -- internal/meter/charge.go:91
+ if (d[1] == 0) then
+  F.meter_Ring_sent(r, d, t, amount)
+  F.meter_Meter_fill(m, d, r, amount)
+ elseif F.meter_Meter_slices(m, d) then
+  local t1_, t1_o = F.meter_Ring_at(r, quo(t, d[5]))
+  t1_[t1_o+1] = (t1_[t1_o+1] + amount)
+  m[5] = (m[5] + amount)
+ else
+  m[5] = (m[5] + amount)
+  if (t >= m[7]) then m[6] = (m[6] + amount) end
  end
 end
--- internal/meter/charge.go:108
-F.meter_Meter_chargeAt = function(m, d, r, c, c_o, mark)
+F.meter_Meter_chargeAt = function(m, d, r, c, c_o, mark) -- internal/meter/charge.go:108
  c[c_o+3], c[c_o+2] = 2, mark
  if (d[1] == 0) then
   local slice = quo(mark, d[5])
@@ -3590,32 +3168,24 @@ F.meter_Meter_chargeAt = function(m, d, r, c, c_o, mark)
  end
  F.meter_Meter_add(m, d, r, mark, c[c_o+1])
 end
--- internal/meter/charge.go:80
-F.meter_Meter_hold = function(m, d, amount)
+F.meter_Meter_hold = function(m, d, amount) -- internal/meter/charge.go:80
  m[4] = (m[4] + amount)
  if F.meter_Meter_isFixed(m, d) then m[5] = (m[5] + amount) end
 end
--- internal/meter/meter.go:63
-F.meter_Meter_isFixed = function(m, d)
+F.meter_Meter_isFixed = function(m, d) -- internal/meter/meter.go:63
  return ((d[1] == 2) and (m[8] ~= 0))
 end
--- internal/meter/ring.go:90
-F.meter_Ring_lower = function(r, from, to, amount)
- do
-  local k = max(quo(from, 30000000), ((quo(to, 30000000) - 8) + 1))
-  while ((r ~= nil) and (k <= quo(to, 30000000))) do
-   do
-    do
-     local m, m_o = r, (fmod(k, 8))*2+8
-     if (m[m_o+1] == k) then m[m_o+2] = max((m[m_o+2] - amount), 0) end
-    end
-   end
-   k = (k + 1)
+F.meter_Ring_lower = function(r, from, to, amount) -- internal/meter/ring.go:90
+ local k = max(quo(from, 30000000), ((quo(to, 30000000) - 8) + 1))
+ while ((r ~= nil) and (k <= quo(to, 30000000))) do
+  do
+   local m, m_o = r, (fmod(k, 8))*2+8
+   if (m[m_o+1] == k) then m[m_o+2] = max((m[m_o+2] - amount), 0) end
   end
+  k = (k + 1)
  end
 end
--- internal/meter/meter.go:100
-F.meter_Meter_Advance = function(m, d, r, t)
+F.meter_Meter_Advance = function(m, d, r, t) -- internal/meter/meter.go:100
  do
   if (d[1] == 0) then
    if ((r ~= nil) and (r[3] > 0)) then F.meter_Meter_settlePending(m, d, r, t) end
@@ -3634,54 +3204,42 @@ F.meter_Meter_Advance = function(m, d, r, t)
  end
  if (r ~= nil) then F.meter_Ring_regain(r, t) end
 end
--- internal/meter/meter.go:72
-F.meter_Meter_Room = function(m, d, r)
+F.meter_Meter_Room = function(m, d, r) -- internal/meter/meter.go:72
  if (m[1] == 0) then return 1099511627776 end
  return (F.meter_Meter_Open(m, d, r) - F.meter_Meter_Used(m, d, r))
 end
--- internal/pool/header.go:40
-F.pool_headerTime_slowerThan = function(h, h_o, d, r)
+F.pool_headerTime_slowerThan = function(h, h_o, d, r) -- internal/pool/header.go:40
  return (((h[h_o+18] > 0) and (d[2] == 0)) and (h[h_o+18] > F.meter_SlowBeyond(d, r)))
 end
--- internal/meter/ring.go:177
-F.meter_SlackOf = function(d, r)
+F.meter_SlackOf = function(d, r) -- internal/meter/ring.go:177
  return F.meter_Ring_slack(r, d)
 end
--- internal/pool/leases.go:37
-F.pool_Pool_alive = function(class)
+F.pool_Pool_alive = function(class) -- internal/pool/leases.go:37
  return ((cfg[49] > 0) and ((((once[1] < once[class+11]) or (F.order_Queue_Waiting(F.pool_rankOf(class)) > 0)) or ((class == 0) and (F.order_Queue_Waiting(0) > 0)))))
 end
--- internal/policy/pace.go:32
-F.policy_Pace_AllowsAll = function(p, t, amount, size, window)
+F.policy_Pace_AllowsAll = function(p, t, amount, size, window) -- internal/policy/pace.go:32
  return (((p[1] > t and p[1] or t) + F.policy_Gap(amount, size, window)) < (t + F.policy_Gap(max(quo(size, 20), 1), size, window)))
 end
--- internal/meter/meter.go:86
-F.meter_Meter_Capacity = function(m, r)
+F.meter_Meter_Capacity = function(m, r) -- internal/meter/meter.go:86
  if ((r == nil) or (r[5] == 0)) then return m[1] end
  return F.meter_Meter_less(m, r[5])
 end
--- internal/meter/meter.go:83
-F.meter_Meter_Withheld = function(m, d)
+F.meter_Meter_Withheld = function(m, d) -- internal/meter/meter.go:83
  return quo(mul(m[1], d[9]), 4096)
 end
--- internal/pool/plan.go:4
-F.pool_Pool_pacesPlan = function(in_, class)
+F.pool_Pool_pacesPlan = function(in_, class) -- internal/pool/plan.go:4
  return (((class > 0) and (cfg[28] ~= 0)) and ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[13] ~= 0))
 end
--- internal/pool/stock.go:287
-F.pool_Pool_lightBinds = function(d)
+F.pool_Pool_lightBinds = function(d) -- internal/pool/stock.go:287
  return ((cfg[29] > 0) and (((cfg[32] ~= 0) or (d[4] >= quo(600000000000, 1000)))))
 end
--- internal/policy/breaker.go:204
-F.policy_Breaker_Sent = function(b, b_o, t)
+F.policy_Breaker_Sent = function(b, b_o, t) -- internal/policy/breaker.go:204
  if ((b[b_o+9] ~= 0) and ((t - b[b_o+13]) < 10000000)) then b[b_o+14] = (b[b_o+14] + 1) end
 end
--- internal/pool/sessions.go:178
-F.pool_Pool_past = function(s)
+F.pool_Pool_past = function(s) -- internal/pool/sessions.go:178
  return (((s[5] == 0) and (s[8] == 0)) and ((once[1] - s[3]) >= 600000000))
 end
--- internal/pool/fast.go:263
-F.pool_Pool_unstated = function(tk, o)
+F.pool_Pool_unstated = function(tk, o) -- internal/pool/fast.go:263
  local n = 0
  for limit = 0, cfg[4] - 1 do
   if (o[limit+5] > 0) then n = (n + 1) end
@@ -3691,41 +3249,33 @@ F.pool_Pool_unstated = function(tk, o)
  end
  return (n > 0)
 end
--- internal/pool/fast.go:279
-F.pool_Pool_bindFast = function(in_, s, c, c_o)
- do
-  if ((c[c_o+3] == 1) and (s[5] == 1)) then
-   s[11] = (s[11] + c[c_o+1])
-   s[12] = (s[12] + c[c_o+1])
-   c[c_o+3], c[c_o+2] = 0, once[1]
-  elseif ((c[c_o+3] ~= 0) and (s[5] ~= 4)) then
-   F.pool_Pool_enterSums(s)
-   local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
-   F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
-   F.pool_sums_leaves(s, F.meter_Meter_Room(in_, d, r))
-  end
+F.pool_Pool_bindFast = function(in_, s, c, c_o) -- internal/pool/fast.go:279
+ if ((c[c_o+3] == 1) and (s[5] == 1)) then
+  s[11] = (s[11] + c[c_o+1])
+  s[12] = (s[12] + c[c_o+1])
+  c[c_o+3], c[c_o+2] = 0, once[1]
+ elseif ((c[c_o+3] ~= 0) and (s[5] ~= 4)) then
+  F.pool_Pool_enterSums(s)
+  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+  F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
+  F.pool_sums_leaves(s, F.meter_Meter_Room(in_, d, r))
  end
 end
--- internal/pool/history.go:176
-F.pool_Pool_noted = function(tk)
+F.pool_Pool_noted = function(tk) -- internal/pool/history.go:176
  local pd = (S_hperiods[tk[35]] or ld(S_hperiods, tk[35]))
  if ((((pd[1] ~= tk[10]) and (pd[1] ~= once[113])) or ((pd[2] ~= tk[12]) and (pd[2] ~= once[113]))) or (pd[3] ~= (quo(tk[4], 60000000) % 4294967296))) then
   return nil
  end
  return pd
 end
--- internal/pool/fast.go:342
-F.pool_Pool_keptLess = function(s, in_, class, granted, amount)
- do
-  if (s[6] == 2) then
-   F.pool_Pool_tookLess(class, granted, in_, amount)
-  elseif (class > 0) then
-   s[14] = (s[14] - amount)
-  end
+F.pool_Pool_keptLess = function(s, in_, class, granted, amount) -- internal/pool/fast.go:342
+ if (s[6] == 2) then
+  F.pool_Pool_tookLess(class, granted, in_, amount)
+ elseif (class > 0) then
+  s[14] = (s[14] - amount)
  end
 end
--- internal/pool/fast.go:301
-F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd)
+F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd) -- internal/pool/fast.go:301
  if (s[5] == 4) then
   if (c[c_o+3] == 1) then
    s[11] = (s[11] + c[c_o+1])
@@ -3739,8 +3289,7 @@ F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd)
  if ((s[8] >= 0) and (pd ~= nil)) then pd[s[8]+12] = max((pd[s[8]+12] + more), 0) end
  if (s[6] ~= 0) then F.pool_Pool_keptLess(s, in_, tk[24], tk[4], (-more)) end
 end
--- internal/pool/fast.go:352
-F.pool_Pool_endFast = function(t, tk)
+F.pool_Pool_endFast = function(t, tk) -- internal/pool/fast.go:352
  F.pool_wheel_remove(once, 133, tk)
  F.flat_Names_Drop(tk[10])
  if (tk[12] ~= 0) then
@@ -3763,8 +3312,7 @@ F.pool_Pool_endFast = function(t, tk)
  tk[27], tk[26], tk[31] = 0, 0, 0
  slabRecycle(S_tickets, t)
 end
--- internal/pool/tallies.go:127
-F.pool_Pool_usedLess = function(l, k, unit, less)
+F.pool_Pool_usedLess = function(l, k, unit, less) -- internal/pool/tallies.go:127
  local t = T[7][l[28][k+1]+1]
  if (((not (t[5] ~= 0)) or (t[2] ~= l[23])) or (t[3] ~= l[19])) then
   if (l[19] ~= past[2]) then
@@ -3776,8 +3324,7 @@ F.pool_Pool_usedLess = function(l, k, unit, less)
  t[unit+15] = (t[unit+15] - less)
  if (not (t[7] ~= 0)) then F.pool_Pool_mark(t) end
 end
--- internal/pool/lotends.go:185
-F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound)
+F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound) -- internal/pool/lotends.go:185
  if (gone == 0) then return end
  s[11] = (s[11] + gone)
  s[2] = (s[2] + less)
@@ -3789,8 +3336,7 @@ F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound)
  end
  if ((less ~= 0) and (s[6] ~= 0)) then F.pool_Pool_keptLess(s, in_, l[8], l[17], less) end
 end
--- internal/pool/lotends.go:203
-F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual)
+F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual) -- internal/pool/lotends.go:203
  local c = {amount,l[32][limit+1],(l[31][limit+1] % 256)}
  if (((l[29][k+1] > 0) and (c[3] == 1)) and (not (s[7] ~= 0))) then c[2], c[3] = l[29][k+1], 0 end
  if ((c[3] == 0) and (actual == amount)) then return end
@@ -3799,8 +3345,7 @@ F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual)
  if (s[8] >= 0) then F.pool_Pool_usedLess(l, k, s[8], (-more)) end
  if (s[6] ~= 0) then F.pool_Pool_keptLess(s, in_, l[8], l[17], (-more)) end
 end
--- internal/pool/wheel.go:28
-F.pool_wheel_add = function(w, w_o, i, t)
+F.pool_wheel_add = function(w, w_o, i, t) -- internal/pool/wheel.go:28
  local s = max(F.pool_step(t[6]), (w[w_o+1] + 1))
  t[6] = (s * 100000)
  if ((t[6] <= ((once[1] + 10000000) + 100000)) and (((w[w_o+6] == 0) or ((S_tickets[w[w_o+6]] or ld(S_tickets, w[w_o+6]))[6] <= t[6])))) then
@@ -3822,34 +3367,28 @@ F.pool_wheel_add = function(w, w_o, i, t)
   t2_[20] = i
  end
  slot[slot_o+1] = i
- do
-  w[w_o+4] = (w[w_o+4] + 1)
-  if ((w[w_o+4] == 1) or (s < w[w_o+3])) then w[w_o+3] = s end
- end
+ w[w_o+4] = (w[w_o+4] + 1)
+ if ((w[w_o+4] == 1) or (s < w[w_o+3])) then w[w_o+3] = s end
 end
--- internal/pool/history.go:230
-F.pool_Pool_findPeriod = function(rec, model, at)
+F.pool_Pool_findPeriod = function(rec, model, at) -- internal/pool/history.go:230
  local found = 0
  local crowded = false
  local looks, others = 0, 0
  do
   local i = rec[8]
   while ((i ~= 0) and (looks <= 64)) do
-   do
-    local pd = (S_hperiods[i] or ld(S_hperiods, i))
-    if ((pd[1] ~= rec[1]) or (pd[3] ~= at)) then break end
-    if (pd[2] == model) then return i, false end
-    if (pd[2] == once[113]) then others = i end
-    i = pd[4]
-   end
+   local pd = (S_hperiods[i] or ld(S_hperiods, i))
+   if ((pd[1] ~= rec[1]) or (pd[3] ~= at)) then break end
+   if (pd[2] == model) then return i, false end
+   if (pd[2] == once[113]) then others = i end
+   i = pd[4]
    looks = (looks + 1)
   end
  end
  if (looks >= 64) then return others, true end
  return 0, false
 end
--- internal/pool/history.go:215
-F.pool_history_full = function(at)
+F.pool_history_full = function(at) -- internal/pool/history.go:215
  local n, i = slabLen(S_hperiods), past[1]
  if (i == 0) then i = ((n + 2147483648) % 4294967296 - 2147483648) end
  do
@@ -3861,8 +3400,7 @@ F.pool_history_full = function(at)
  end
  return ((S_hperiods[i] or ld(S_hperiods, i))[3] == at)
 end
--- internal/pool/history.go:253
-F.pool_Pool_newPeriod = function()
+F.pool_Pool_newPeriod = function() -- internal/pool/history.go:253
  if (slabLen(S_hperiods) < 32768) then return slabNew(S_hperiods) end
  past[1] = (fmod(past[1], 32768) + 1)
  local pd = (S_hperiods[past[1]] or ld(S_hperiods, past[1]))
@@ -3870,15 +3408,13 @@ F.pool_Pool_newPeriod = function()
  F.flat_Names_Drop(pd[2])
  return past[1]
 end
--- internal/meter/charge.go:211
-F.meter_Meter_Release = function(m, d, c, c_o)
+F.meter_Meter_Release = function(m, d, c, c_o) -- internal/meter/charge.go:211
  if ((d[1] == 3) and (c[c_o+3] == 1)) then
   m[4] = (m[4] - c[c_o+1])
   c[c_o+3] = 0
  end
 end
--- internal/meter/charge.go:177
-F.meter_Meter_Orphan = function(m, d, r, t, c, c_o, proven)
+F.meter_Meter_Orphan = function(m, d, r, t, c, c_o, proven) -- internal/meter/charge.go:177
  if (((c[c_o+3] ~= 1) or (d[1] == 3)) or ((d[2] == 1) and (not proven))) then return end
  if (d[2] == 2) then
   F.meter_Meter_Bind(m, d, r, t, c, c_o)
@@ -3887,8 +3423,7 @@ F.meter_Meter_Orphan = function(m, d, r, t, c, c_o, proven)
  F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
  F.meter_Meter_chargeAt(m, d, r, c, c_o, (t + F.meter_Ring_slack(r, d)))
 end
--- internal/order/queue.go:286
-F.order_Queue_Remove = function(w)
+F.order_Queue_Remove = function(w) -- internal/order/queue.go:286
  local wt = copy_((S_qwaiters[w] or ld(S_qwaiters, w)), 0, 7)
  local fl = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
  local l, m = (S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), (S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))
@@ -3922,8 +3457,7 @@ F.order_Queue_Remove = function(w)
  F.order_part_level(pt, pt_o)
  if (counts[3] == 0) then F.order_Queue_rest() end
 end
--- internal/pool/acquire.go:60
-F.pool_Pool_unqueue = function(tk)
+F.pool_Pool_unqueue = function(tk) -- internal/pool/acquire.go:60
  tk[17] = 0
  local t1_ = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))
  t1_[6] = (t1_[6] - 1)
@@ -3932,8 +3466,7 @@ F.pool_Pool_unqueue = function(tk)
   t3_[22] = (t3_[22] - tk[(k)*5+36])
  end
 end
--- internal/pool/ticket.go:69
-F.pool_Pool_dropNames = function(n, n_o)
+F.pool_Pool_dropNames = function(n, n_o) -- internal/pool/ticket.go:69
  F.flat_Names_Drop(n[n_o+1])
  if (bor(bor(bor(n[n_o+2], n[n_o+3]), n[n_o+4]), n[n_o+5]) ~= 0) then
   F.flat_Names_Drop(n[n_o+2])
@@ -3942,48 +3475,37 @@ F.pool_Pool_dropNames = function(n, n_o)
   F.flat_Names_Drop(n[n_o+5])
  end
 end
--- internal/meter/charge.go:219
-F.meter_Meter_Refund = function(m, d, r, t, c, c_o)
+F.meter_Meter_Refund = function(m, d, r, t, c, c_o) -- internal/meter/charge.go:219
  F.meter_Meter_reduce(m, d, r, t, c, c_o, c[c_o+1])
  c[c_o+1], c[c_o+3] = 0, 0
 end
--- internal/pool/stock.go:106
-F.pool_Pool_tookLess = function(class, granted, in_, amount)
- do
-  local d = F.pool_Pool_defOf(in_)
-  if (d[1] == 2) then
-   do
-    local st = F.pool_Pool_stockOf(in_)
-    if ((in_[8] == 0) or (granted >= in_[10])) then st[class+2] = max((st[class+2] - amount), 0) end
-   end
-  elseif ((((d[1] == 1) and (class > 0)) and (in_[1] > 0)) and (cfg[28] ~= 0)) then
-   F.policy_Pace_Refund((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
-  end
+F.pool_Pool_tookLess = function(class, granted, in_, amount) -- internal/pool/stock.go:106
+ local d = F.pool_Pool_defOf(in_)
+ if (d[1] == 2) then
+  local st = F.pool_Pool_stockOf(in_)
+  if ((in_[8] == 0) or (granted >= in_[10])) then st[class+2] = max((st[class+2] - amount), 0) end
+ elseif ((((d[1] == 1) and (class > 0)) and (in_[1] > 0)) and (cfg[28] ~= 0)) then
+  F.policy_Pace_Refund((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
  end
 end
--- internal/pool/history.go:131
-F.pool_Pool_unsent = function(tk)
+F.pool_Pool_unsent = function(tk) -- internal/pool/history.go:131
  local waited = (tk[4] - tk[3])
  F.pool_caller_uncount(F.pool_Pool_callerFor(tk), waited, (tk[26] ~= 0))
  F.pool_caller_uncount(sum, waited, (tk[26] ~= 0))
- do
-  local pd = F.pool_Pool_noted(tk)
-  if (pd ~= nil) then
-   pd[5] = (pd[5] - 1)
-   pd[11] = (pd[11] - waited)
-   if (tk[26] ~= 0) then pd[6] = (pd[6] - 1) end
-   for k = 0, tk[25] - 1 do
-    F.pool_Pool_settled(tk, tk, (k)*5+35, (-tk[(k)*5+36]))
-   end
+ local pd = F.pool_Pool_noted(tk)
+ if (pd ~= nil) then
+  pd[5] = (pd[5] - 1)
+  pd[11] = (pd[11] - waited)
+  if (tk[26] ~= 0) then pd[6] = (pd[6] - 1) end
+  for k = 0, tk[25] - 1 do
+   F.pool_Pool_settled(tk, tk, (k)*5+35, (-tk[(k)*5+36]))
   end
  end
 end
--- internal/pool/pauses.go:25
-F.pool_pauseRec_covers = function(g, model, key)
+F.pool_pauseRec_covers = function(g, model, key) -- internal/pool/pauses.go:25
  return ((((band(g[13], 4) == 0) or (g[14] == model))) and (((band(g[13], 16) == 0) or (g[15] == key))))
 end
--- internal/pause/pause.go:309
-F.pause_State_Lost = function(g, t, ticket, unsent)
+F.pause_State_Lost = function(g, t, ticket, unsent) -- internal/pause/pause.go:309
  F.pause_State_pass(g, t)
  if (((g[1] ~= 2) and (g[1] ~= 1)) or (g[6] ~= ticket)) then return end
  g[6] = 0
@@ -3993,13 +3515,10 @@ F.pause_State_Lost = function(g, t, ticket, unsent)
  end
  if unsent then return end
  g[9] = (t + 2000000)
- do
-  g[7] = (g[7] + 1)
-  if (g[7] >= 3) then F.pause_State_ramp(g, t) end
- end
+ g[7] = (g[7] + 1)
+ if (g[7] >= 3) then F.pause_State_ramp(g, t) end
 end
--- internal/meter/charge.go:150
-F.meter_Meter_Lapse = function(m, d, r, due, c, c_o)
+F.meter_Meter_Lapse = function(m, d, r, due, c, c_o) -- internal/meter/charge.go:150
  F.meter_Meter_Advance(m, d, r, due)
  if (((c[c_o+3] == 1) and F.meter_Meter_slices(m, d)) and (not F.meter_Ring_live(r, d, due))) then
   m[4] = (m[4] - c[c_o+1])
@@ -4008,8 +3527,7 @@ F.meter_Meter_Lapse = function(m, d, r, due, c, c_o)
  end
  F.meter_Meter_Bind(m, d, r, due, c, c_o)
 end
--- internal/pool/crowd.go:115
-F.pool_Pool_keepFor = function(in_)
+F.pool_Pool_keepFor = function(in_) -- internal/pool/crowd.go:115
  do
   if (not (in_[13] ~= 0)) then
    return 60
@@ -4019,29 +3537,24 @@ F.pool_Pool_keepFor = function(in_)
  end
  return 4294967295
 end
--- internal/pool/insts.go:259
-F.pool_Pool_touch = function(i)
+F.pool_Pool_touch = function(i) -- internal/pool/insts.go:259
  local in_ = (S_insts[i] or ld(S_insts, i))
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  F.meter_Meter_Advance(in_, d, r, once[1])
  return in_, d, r
 end
--- internal/meter/meter.go:97
-F.meter_Meter_Idle = function(m)
+F.meter_Meter_Idle = function(m) -- internal/meter/meter.go:97
  return (((m[4] == 0) and (m[5] == 0)) and (m[9] == 0))
 end
--- internal/pool/crowd.go:77
-F.pool_Pool_strike = function(limit, i)
+F.pool_Pool_strike = function(limit, i) -- internal/pool/crowd.go:77
  if ((S_limits[limit+1] or ld(S_limits, limit+1))[7] == 0) then return end
  once[limit+65] = (once[limit+65] - 1)
  if (once[limit+81] == i) then once[limit+81] = 0 end
 end
--- internal/pool/callers.go:108
-F.pool_caller_lastSeen = function(c)
+F.pool_caller_lastSeen = function(c) -- internal/pool/callers.go:108
  return max(c[13], mul(c[2], 2^(20)))
 end
--- internal/pool/sessions.go:194
-F.pool_Pool_sweepSession = function()
+F.pool_Pool_sweepSession = function() -- internal/pool/sessions.go:194
  local s = (S_sessions[once[24]] or ld(S_sessions, once[24]))
  if ((s[3] == 0) or (not F.pool_Pool_past(s))) then return end
  once[28] = (once[28] > s[2] and once[28] or s[2])
@@ -4049,47 +3562,39 @@ F.pool_Pool_sweepSession = function()
  slabFree(S_sessions, once[24])
  once[27] = 0
 end
--- internal/pool/members.go:42
-F.pool_roundFree = function(t)
+F.pool_roundFree = function(t) -- internal/pool/members.go:42
  return (quo((((t + 1000000) - 1)), 1000000) * 1000000)
 end
--- internal/pool/members.go:182
-F.pool_Pool_setShare = function(m, share)
+F.pool_Pool_setShare = function(m, share) -- internal/pool/members.go:182
  once[151] = (once[151] + (F.pool_partOf(share) - F.pool_partOf(m[5])))
  m[5] = share
 end
--- internal/pool/members.go:326
-F.pool_Pool_setPart = function(limit, part)
+F.pool_Pool_setPart = function(limit, part) -- internal/pool/members.go:326
  local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))
  once[limit+156], t1_[9] = part, part
  once[155] = (once[155] + 1)
  cfg[85] = once[155]
  once[9] = 1
 end
--- internal/meter/withheld.go:34
-F.meter_Meter_Rerate = function(m, d)
+F.meter_Meter_Rerate = function(m, d) -- internal/meter/withheld.go:34
  if (d[1] == 0) then
   m[6] = 0
   F.meter_Meter_clamp(m, d)
  end
 end
--- internal/pause/pause.go:178
-F.pause_State_ramp = function(g, t)
+F.pause_State_ramp = function(g, t) -- internal/pause/pause.go:178
  g[1], g[11], g[12], g[6] = 3, t, 0, 0
 end
--- internal/pool/crowd.go:127
-F.pool_Pool_callerOf = function(agent)
+F.pool_Pool_callerOf = function(agent) -- internal/pool/crowd.go:127
  if ((far(1, F.flat_Names_Tags(agent)) == 0) and (slabLen(S_crecs) >= 32768)) then agent = once[113] end
  return F.pool_callers_of(agent)
 end
--- internal/pool/leases.go:27
-F.pool_Pool_heard = function(caller, class)
+F.pool_Pool_heard = function(caller, class) -- internal/pool/leases.go:27
  local rec = (S_crecs[caller] or ld(S_crecs, caller))
  rec[9], rec[2] = class, F.pool_Pool_age()
  if (cfg[49] > 0) then once[class+11] = max(once[class+11], (once[1] + cfg[49])) end
 end
--- internal/pool/insts.go:172
-F.pool_Pool_instOf = function(limit, who, who_o)
+F.pool_Pool_instOf = function(limit, who, who_o) -- internal/pool/insts.go:172
  local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
  if (per == 0) then return unscoped[limit][1] end
  local scope = F.pool_scoped(who, who_o, per)
@@ -4109,33 +3614,28 @@ F.pool_Pool_instOf = function(limit, who, who_o)
  if (err and true or false) then error("sluice: broken: internal/pool/insts.go:190") end
  return i
 end
--- internal/pool/insts.go:284
-F.pool_inst_room = function(in_, d, r, amount)
+F.pool_inst_room = function(in_, d, r, amount) -- internal/pool/insts.go:284
  local room = F.meter_Meter_Room(in_, d, r)
  if (((room < amount) and (F.meter_Meter_Used(in_, d, r) == 0)) and (amount <= (in_[1] - F.meter_Meter_Withheld(in_, d)))) then
   return amount
  end
  return room
 end
--- internal/pool/stock.go:152
-F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r)
+F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.go:152
  do
   if (((band(cfg[52], ((1 * 2^(c[c_o+5])))) == 0) or (tk[31] ~= 0)) or (in_[1] == 0)) then
    return 0, 0
   elseif F.meter_Meter_IsStock(in_, d) then
    return F.pool_Pool_keptOfStock(tk, c, c_o, in_, d, r)
   elseif (((((d[1] == 1) and (tk[24] > 0)) and (cfg[28] ~= 0)) and F.pool_Pool_alive(0)) and (not F.pool_Pool_rivalWants(c[c_o+4]))) then
-   do
-    local at = F.policy_Pace_Allow((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], c[c_o+1], in_[1], d[4])
-    if (at > once[1]) then return 13, min(at, F.pool_Pool_deathOf(0)) end
-   end
+   local at = F.policy_Pace_Allow((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], c[c_o+1], in_[1], d[4])
+   if (at > once[1]) then return 13, min(at, F.pool_Pool_deathOf(0)) end
   end
  end
  if F.pool_Pool_binds(in_, d) then return F.pool_Pool_keptOfFlow(tk, c, c_o, in_, d, r) end
  return 0, 0
 end
--- internal/pool/insts.go:267
-F.pool_Pool_meterOf = function(c, c_o)
+F.pool_Pool_meterOf = function(c, c_o) -- internal/pool/insts.go:267
  do
   local u = unscoped[c[c_o+5]]
   if (u[2] ~= nil) then return u[2], F.pool_Pool_defOf(u[2]), u[3] end
@@ -4143,8 +3643,7 @@ F.pool_Pool_meterOf = function(c, c_o)
  local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
  return in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
 end
--- internal/meter/charge.go:22
-F.meter_Meter_Take = function(m, d, r, t, amount, slow)
+F.meter_Meter_Take = function(m, d, r, t, amount, slow) -- internal/meter/charge.go:22
  local c = {amount,t,0}
  do
   if (d[1] == 3) then
@@ -4161,23 +3660,17 @@ F.meter_Meter_Take = function(m, d, r, t, amount, slow)
  end
  return copy_(c, 0, 3)
 end
--- internal/pool/pauses.go:140
-F.pool_Pool_pausesSent = function(t, tk)
- do
-  local i = once[26]
-  while (i ~= 0) do
-   do
-    do
-     local g = (S_gates[i] or ld(S_gates, i))
-     if F.pool_pauseRec_covers(g, tk[12], tk[14]) then F.pause_State_Sent(g, once[1], t) end
-    end
-   end
-   i = (S_gates[i] or ld(S_gates, i))[18]
+F.pool_Pool_pausesSent = function(t, tk) -- internal/pool/pauses.go:140
+ local i = once[26]
+ while (i ~= 0) do
+  do
+   local g = (S_gates[i] or ld(S_gates, i))
+   if F.pool_pauseRec_covers(g, tk[12], tk[14]) then F.pause_State_Sent(g, once[1], t) end
   end
+  i = (S_gates[i] or ld(S_gates, i))[18]
  end
 end
--- internal/pool/history.go:103
-F.pool_Pool_sent = function(tk)
+F.pool_Pool_sent = function(tk) -- internal/pool/history.go:103
  local waited = (once[1] - tk[3])
  local retried = 0
  if (tk[26] ~= 0) then retried = 1 end
@@ -4195,17 +3688,13 @@ F.pool_Pool_sent = function(tk)
  pd[6] = (pd[6] + retried)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
-  do
-   local u = cfg[c[c_o+5]+33]
-   if (u >= 0) then pd[u+12] = (pd[u+12] + c[c_o+1]) end
-  end
+  local u = cfg[c[c_o+5]+33]
+  if (u >= 0) then pd[u+12] = (pd[u+12] + c[c_o+1]) end
  end
 end
--- internal/pool/acquire.go:111
-F.pool_Pool_costs = function(tk)
+F.pool_Pool_costs = function(tk) -- internal/pool/acquire.go:111
  local c = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
  for k = 0, tk[25] - 1 do
-  local t2_ = false
   repeat
    local ch, ch_o = tk, (k)*5+35
    if (band(cfg[61], ((1 * 2^(ch[ch_o+5])))) == 0) then break end
@@ -4218,13 +3707,11 @@ F.pool_Pool_costs = function(tk)
    end
    c[33] = (c[33] + 1)
   until true
-  if t2_ then break end
  end
  if (c[33] == 0) then c[17], c[33] = 1, 1 end
  return copy_(c, 0, 33)
 end
--- internal/order/queue.go:212
-F.order_Queue_Push = function(at, ticket, costs, front)
+F.order_Queue_Push = function(at, ticket, costs, front) -- internal/order/queue.go:212
  local f = F.order_Queue_flowOf(at, costs)
  local fl = (S_qflows[f] or ld(S_qflows, f))
  local cost, lead = F.order_Costs_largest(costs)
@@ -4263,8 +3750,7 @@ F.order_Queue_Push = function(at, ticket, costs, front)
  end
  return w
 end
--- internal/pool/ticket.go:179
-F.pool_Pool_position = function(t)
+F.pool_Pool_position = function(t) -- internal/pool/ticket.go:179
  local at = {0,0,0,t[10],0,0,0,(F.pool_rankOf(t[24]) % 256)}
  if (t[31] ~= 0) then at[8] = 0 end
  if (band(once[6], 4) ~= 0) then at[1] = F.pool_Pool_laneName(t, 4, t[12]) end
@@ -4281,12 +3767,10 @@ F.pool_Pool_position = function(t)
  if (band(cfg[5], 8) ~= 0) then at[6] = t[13] end
  return copy_(at, 0, 8)
 end
--- internal/order/queue.go:205
-F.order_Queue_IsFirst = function(w)
+F.order_Queue_IsFirst = function(w) -- internal/order/queue.go:205
  return ((S_qflows[(S_qwaiters[w] or ld(S_qwaiters, w))[1]] or ld(S_qflows, (S_qwaiters[w] or ld(S_qwaiters, w))[1]))[11] == w)
 end
--- internal/pool/wheel.go:74
-F.pool_wheel_leave = function(w, w_o, t)
+F.pool_wheel_leave = function(w, w_o, t) -- internal/pool/wheel.go:74
  if (t[20] ~= 0) then
   local t1_ = (S_tickets[t[20]] or ld(S_tickets, t[20]))
   t1_[21] = t[21]
@@ -4301,42 +3785,37 @@ F.pool_wheel_leave = function(w, w_o, t)
  end
  t[6], t[20], t[21] = 0, 0, 0
 end
--- internal/meter/charge.go:262
-F.meter_Meter_pending = function(m, d, r, c, c_o)
+F.meter_Meter_pending = function(m, d, r, c, c_o) -- internal/meter/charge.go:262
  return (((d[1] == 0) and (c[c_o+3] == 2)) and F.meter_Ring_live(r, d, c[c_o+2]))
 end
--- internal/meter/charge.go:294
-F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o)
- do
-  if (d[1] == 3) then
+F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o) -- internal/meter/charge.go:294
+ if (d[1] == 3) then
+  m[4] = (m[4] - amount)
+ elseif F.meter_Meter_isFixed(m, d) then
+  if (c[c_o+3] == 1) then
    m[4] = (m[4] - amount)
-  elseif F.meter_Meter_isFixed(m, d) then
-   if (c[c_o+3] == 1) then
-    m[4] = (m[4] - amount)
-    m[5] = (m[5] - amount)
-    return 
-   end
-   if (c[c_o+2] >= m[10]) then m[5] = max((m[5] - amount), 0) end
-   if (c[c_o+2] >= m[7]) then m[6] = max((m[6] - amount), 0) end
-  elseif (c[c_o+3] == 1) then
-   m[4] = (m[4] - amount)
-  elseif (d[1] == 0) then
-   local t1_, t1_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
-   t1_[t1_o+1] = (t1_[t1_o+1] - amount)
-   r[3] = (r[3] - amount)
-   m[4] = (m[4] - amount)
-  else
-   if F.meter_Ring_live(r, d, c[c_o+2]) then
-    amount = min(amount, far(1, F.meter_Ring_at(r, quo(c[c_o+2], d[5]))))
-    local t2_, t2_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
-    t2_[t2_o+1] = (t2_[t2_o+1] - amount)
-    m[5] = (m[5] - amount)
-   end
+   m[5] = (m[5] - amount)
+   return 
+  end
+  if (c[c_o+2] >= m[10]) then m[5] = max((m[5] - amount), 0) end
+  if (c[c_o+2] >= m[7]) then m[6] = max((m[6] - amount), 0) end
+ elseif (c[c_o+3] == 1) then
+  m[4] = (m[4] - amount)
+ elseif (d[1] == 0) then
+  local t1_, t1_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
+  t1_[t1_o+1] = (t1_[t1_o+1] - amount)
+  r[3] = (r[3] - amount)
+  m[4] = (m[4] - amount)
+ else
+  if F.meter_Ring_live(r, d, c[c_o+2]) then
+   amount = min(amount, far(1, F.meter_Ring_at(r, quo(c[c_o+2], d[5]))))
+   local t2_, t2_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
+   t2_[t2_o+1] = (t2_[t2_o+1] - amount)
+   m[5] = (m[5] - amount)
   end
  end
 end
--- internal/pool/crowd.go:144
-F.pool_Pool_callerFor = function(tk)
+F.pool_Pool_callerFor = function(tk) -- internal/pool/crowd.go:144
  local known = (tk[15] < slabEnd(S_crecs))
  if known then
   local name = (S_crecs[tk[15]] or ld(S_crecs, tk[15]))[1]
@@ -4345,8 +3824,7 @@ F.pool_Pool_callerFor = function(tk)
  if (not known) then tk[15] = F.pool_Pool_callerOf(tk[10]) end
  return (S_crecs[tk[15]] or ld(S_crecs, tk[15]))
 end
--- internal/pool/trouble.go:32
-F.pool_Pool_fail = function(op)
+F.pool_Pool_fail = function(op) -- internal/pool/trouble.go:32
  local unpaid = (op[33] == 5)
  if (unpaid ~= (once[142] ~= 0)) then F.pool_Pool_endFailures() end
  if (once[140] == 0) then once[144] = once[1] end
@@ -4360,14 +3838,12 @@ F.pool_Pool_fail = function(op)
  once[143] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  F.flat_Names_Drop(old)
 end
--- internal/pool/trouble.go:24
-F.pool_Pool_endFailures = function()
+F.pool_Pool_endFailures = function() -- internal/pool/trouble.go:24
  if (once[140] == 0) then return end
  F.flat_Names_Drop(once[143])
  once[140], once[141], once[142], once[143], once[144], once[145] = 0, 0, 0, 0, 0, 0
 end
--- internal/pool/crowd.go:99
-F.pool_Pool_learnCrowd = function(o, made)
+F.pool_Pool_learnCrowd = function(o, made) -- internal/pool/crowd.go:99
  local i, l = once[o[1]+81], (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  local in_, d, r = F.pool_Pool_touch(i)
  if ((o[2] <= 0) or (o[2] > 1099511627776)) then return end
@@ -4382,8 +3858,7 @@ F.pool_Pool_learnCrowd = function(o, made)
   F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, (in_[1] - o[3]), true)
  end
 end
--- internal/pool/learn.go:127
-F.pool_Pool_learnSize = function(i, in_, d, l, size)
+F.pool_Pool_learnSize = function(i, in_, d, l, size) -- internal/pool/learn.go:127
  if ((size <= 0) or (size > 1099511627776)) then return end
  local burst = l[5]
  if ((l[4] > 0) and (not (l[11] ~= 0))) then
@@ -4393,17 +3868,14 @@ F.pool_Pool_learnSize = function(i, in_, d, l, size)
   burst = size
  end
  local before = in_[1]
- do
-  local err = F.meter_Meter_Resize(in_, d, size, burst)
-  if (not err) then
-   in_[13], in_[17] = 1, F.pool_Pool_age()
-   F.pool_Pool_limitsKnown()
-   if (in_[1] > before) then F.pool_Pool_lose(i) end
-  end
+ local err = F.meter_Meter_Resize(in_, d, size, burst)
+ if (not err) then
+  in_[13], in_[17] = 1, F.pool_Pool_age()
+  F.pool_Pool_limitsKnown()
+  if (in_[1] > before) then F.pool_Pool_lose(i) end
  end
 end
--- internal/pool/model.go:127
-F.pool_Pool_fit = function(in_, o, made, tk)
+F.pool_Pool_fit = function(in_, o, made, tk) -- internal/pool/model.go:127
  local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  if ((l[2] ~= 0) or (in_[15] == 0)) then return end
  local own = F.pool_ticket_cost(tk, o[1])
@@ -4438,8 +3910,7 @@ F.pool_Pool_fit = function(in_, o, made, tk)
  end
  m[15] = (once[1] + s[5])
 end
--- internal/pool/model.go:265
-F.pool_Pool_comesBack = function(in_, o)
+F.pool_Pool_comesBack = function(in_, o) -- internal/pool/model.go:265
  if (((((in_[28] == 0) or (o[4] < 0)) or (o[2] <= 0)) or (o[3] < 0)) or (o[3] > o[2])) then return end
  local m, l = (S_models[in_[28]] or ld(S_models, in_[28])), (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  if ((((not (m[10] ~= 0)) or (m[12] ~= 0)) or (m[1] ~= 1)) or ((l[4] > 0) and (not (l[11] ~= 0)))) then
@@ -4450,8 +3921,7 @@ F.pool_Pool_comesBack = function(in_, o)
   m[13] = 1
  end
 end
--- internal/meter/observe.go:5
-F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi)
+F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi) -- internal/meter/observe.go:5
  local current = false
  if (((((d[1] ~= 2) or (lo < 0)) or (hi < lo)) or (not F.meter_Def_phased(d, (hi - lo)))) or ((hi - t) > (2 * d[4]))) then
   return false
@@ -4477,35 +3947,29 @@ F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi)
  end
  return true
 end
--- internal/meter/observe.go:86
-F.meter_Meter_Believe = function(m, d, used)
+F.meter_Meter_Believe = function(m, d, used) -- internal/meter/observe.go:86
  if (((not F.meter_Meter_isFixed(m, d)) or (used < 0)) or (used > 1099511627776)) then return false end
  m[5] = (used + m[4])
  m[6] = 0
  m[9] = (m[9] < used and m[9] or used)
  return true
 end
--- internal/pool/learn.go:102
-F.pool_Pool_sample = function(in_, d, r, remaining, own)
+F.pool_Pool_sample = function(in_, d, r, remaining, own) -- internal/pool/learn.go:102
  if ((not F.meter_Meter_IsStock(in_, d)) or (cfg[87] == 0)) then return end
  local st = F.pool_Pool_stockOf(in_)
  F.policy_Breaker_Sample(st, 9, (F.pool_Pool_rule()), once[1], remaining, (in_[4] + own))
  F.pool_Pool_judgeStock(st, in_, F.meter_Meter_Room(in_, d, r))
 end
--- internal/pool/learn.go:112
-F.pool_ticket_cost = function(tk, limit)
+F.pool_ticket_cost = function(tk, limit) -- internal/pool/learn.go:112
  if (tk ~= nil) then
   for k = 0, tk[25] - 1 do
-   do
-    local c, c_o = tk, (k)*5+35
-    if (c[c_o+5] == limit) then return c[c_o+1] end
-   end
+   local c, c_o = tk, (k)*5+35
+   if (c[c_o+5] == limit) then return c[c_o+1] end
   end
  end
  return 0
 end
--- internal/pool/model.go:225
-F.pool_Pool_explained = function(in_, made, used)
+F.pool_Pool_explained = function(in_, made, used) -- internal/pool/model.go:225
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  do
   local ours, known = F.meter_Meter_MostUsed(in_, d, r, once[1], made)
@@ -4521,8 +3985,7 @@ F.pool_Pool_explained = function(in_, made, used)
  m[12] = 1
  return true
 end
--- internal/meter/observe.go:64
-F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough)
+F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough) -- internal/meter/observe.go:64
  local ours, known = F.meter_Meter_MostUsed(m, d, r, t, made)
  if (((not known) or (used <= ours)) or (used > 1099511627776)) then return end
  local more = (used - ours)
@@ -4538,8 +4001,7 @@ F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough)
  end
  if (not rough) then m[9] = (m[9] + more) end
 end
--- internal/pause/pause.go:295
-F.pause_State_Succeeded = function(g, t, granted, ticket)
+F.pause_State_Succeeded = function(g, t, granted, ticket) -- internal/pause/pause.go:295
  F.pause_State_pass(g, t)
  if (granted <= g[3]) then return end
  g[4], g[5] = 0, 0
@@ -4548,14 +4010,12 @@ F.pause_State_Succeeded = function(g, t, granted, ticket)
   F.pause_State_ramp(g, t)
  end
 end
--- internal/pool/pauses.go:247
-F.pool_Pool_gateFor = function(op, who, who_o)
+F.pool_Pool_gateFor = function(op, who, who_o) -- internal/pool/pauses.go:247
  local g = (S_gates[F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])))
  F.pool_Pool_setCause(g, op)
  return g
 end
--- internal/pause/pause.go:184
-F.pause_State_Throttled = function(g, t, granted, hint, b, b_o)
+F.pause_State_Throttled = function(g, t, granted, hint, b, b_o) -- internal/pause/pause.go:184
  F.pause_State_pass(g, t)
  hint = F.pause_plausible(hint)
  if (granted <= g[3]) then
@@ -4571,8 +4031,7 @@ F.pause_State_Throttled = function(g, t, granted, hint, b, b_o)
  g[10] = b[b_o+3]
  return true
 end
--- internal/pause/pause.go:214
-F.pause_State_Overloaded = function(g, t, granted, hint, b, b_o, every)
+F.pause_State_Overloaded = function(g, t, granted, hint, b, b_o, every) -- internal/pause/pause.go:214
  F.pause_State_pass(g, t)
  if (granted <= g[3]) then return false end
  g[5] = (g[5] + 1)
@@ -4581,15 +4040,13 @@ F.pause_State_Overloaded = function(g, t, granted, hint, b, b_o, every)
  g[10] = every
  return true
 end
--- internal/pause/pause.go:244
-F.pause_State_Exhausted = function(g, t, granted, wait)
+F.pause_State_Exhausted = function(g, t, granted, wait) -- internal/pause/pause.go:244
  if (F.pause_plausible(wait) <= 0) then return false end
  F.pause_State_pass(g, t)
  if ((granted > g[3]) or (g[1] == 1)) then F.pause_State_hold(g, t, wait) end
  return true
 end
--- internal/pool/model.go:251
-F.pool_Pool_mayBeWindow = function(in_, used)
+F.pool_Pool_mayBeWindow = function(in_, used) -- internal/pool/model.go:251
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  if ((((d[1] ~= 0) or (r == nil)) or F.pool_ownBurst((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1)))) or (used > (F.meter_Ring_Recent(r, d, once[1]) + in_[4]))) then
   return false
@@ -4598,12 +4055,10 @@ F.pool_Pool_mayBeWindow = function(in_, used)
  local m = (S_models[in_[28]] or ld(S_models, in_[28]))
  return ((not (m[11] ~= 0)) and (((m[15] == 0) or (m[14] > 0))))
 end
--- internal/meter/ring.go:157
-F.meter_Ring_Unbrief = function(r, d)
+F.meter_Ring_Unbrief = function(r, d) -- internal/meter/ring.go:157
  if (((r ~= nil) and (d[2] ~= 2)) and (r[4] == 0)) then r[4] = d[6] end
 end
--- internal/pool/model.go:207
-F.pool_Pool_turn = function(in_, window, seen, unseen)
+F.pool_Pool_turn = function(in_, window, seen, unseen) -- internal/pool/model.go:207
  local l = (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))
  local m = F.pool_Pool_modelOf(in_)
  local d = copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
@@ -4616,8 +4071,7 @@ F.pool_Pool_turn = function(in_, window, seen, unseen)
  m[10] = 1
  m[14] = 0
 end
--- internal/meter/ring.go:143
-F.meter_Ring_Odd = function(r, d, t)
+F.meter_Ring_Odd = function(r, d, t) -- internal/meter/ring.go:143
  if ((r == nil) or (d[2] == 2)) then return false end
  r[4] = min((2 * F.meter_Ring_slack(r, d)), d[8])
  local again = ((r[7] ~= 0) and ((t - r[7]) <= 3600000000))
@@ -4625,14 +4079,12 @@ F.meter_Ring_Odd = function(r, d, t)
  if again then r[5], r[6] = min((r[5] + 50), 500), t end
  return again
 end
--- internal/pool/lifecycle.go:240
-F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o)
+F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o) -- internal/pool/lifecycle.go:240
  local stated = 0
  for k = 0, tk[25] - 1 do
   stated = bor(stated, (1 * 2^(tk[(k)*5+40])))
  end
  for limit = 0, cfg[4] - 1 do
-  local t3_ = false
   repeat
    if (((amounts[amounts_o+limit+1] <= 0) or (band(stated, ((1 * 2^(limit)))) ~= 0)) or ((S_defs[limit+1] or ld(S_defs, limit+1))[1] == 3)) then
     break
@@ -4645,46 +4097,36 @@ F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o)
    if (unscoped[limit][2] == nil) then in_[16] = (in_[16] + 1) end
    tk[25] = (tk[25] + 1)
   until true
-  if t3_ then break end
  end
 end
--- internal/meter/charge.go:227
-F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual)
- do
-  if (d[1] == 3) then
-  elseif (actual < c[c_o+1]) then
-   F.meter_Meter_reduce(m, d, r, t, c, c_o, (c[c_o+1] - actual))
-   c[c_o+1] = actual
-  elseif (actual > c[c_o+1]) then
-   local more = {(actual - c[c_o+1]),0,0}
-   do
-    if (c[c_o+3] == 1) then
-     F.meter_Meter_hold(m, d, more[1])
-    elseif ((c[c_o+3] == 2) and (t < c[c_o+2])) then
-     F.meter_Meter_chargeAt(m, d, r, more, 0, c[c_o+2])
-    else
-     F.meter_Meter_Bind(m, d, r, t, c, c_o)
-     F.meter_Meter_add(m, d, r, t, more[1])
-    end
-   end
-   c[c_o+1] = actual
-  end
- end
-end
--- internal/pool/history.go:167
-F.pool_Pool_settled = function(tk, c, c_o, more)
- do
-  local u = cfg[c[c_o+5]+33]
-  if (u >= 0) then
-   do
-    local pd = F.pool_Pool_noted(tk)
-    if (pd ~= nil) then pd[u+12] = max((pd[u+12] + more), 0) end
+F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual) -- internal/meter/charge.go:227
+ if (d[1] == 3) then
+ elseif (actual < c[c_o+1]) then
+  F.meter_Meter_reduce(m, d, r, t, c, c_o, (c[c_o+1] - actual))
+  c[c_o+1] = actual
+ elseif (actual > c[c_o+1]) then
+  local more = {(actual - c[c_o+1]),0,0}
+  do
+   if (c[c_o+3] == 1) then
+    F.meter_Meter_hold(m, d, more[1])
+   elseif ((c[c_o+3] == 2) and (t < c[c_o+2])) then
+    F.meter_Meter_chargeAt(m, d, r, more, 0, c[c_o+2])
+   else
+    F.meter_Meter_Bind(m, d, r, t, c, c_o)
+    F.meter_Meter_add(m, d, r, t, more[1])
    end
   end
+  c[c_o+1] = actual
  end
 end
--- internal/order/tags.go:41
-F.order_Queue_Settled = function(at, was, is)
+F.pool_Pool_settled = function(tk, c, c_o, more) -- internal/pool/history.go:167
+ local u = cfg[c[c_o+5]+33]
+ if (u >= 0) then
+  local pd = F.pool_Pool_noted(tk)
+  if (pd ~= nil) then pd[u+12] = max((pd[u+12] + more), 0) end
+ end
+end
+F.order_Queue_Settled = function(at, was, is) -- internal/order/tags.go:41
  local lane = F.order_Queue_findLane(at)
  if (lane == 0) then return end
  local i = F.order_Queue_findMember(lane, at[8], at[4])
@@ -4705,8 +4147,7 @@ F.order_Queue_Settled = function(at, was, is)
  F.order_part_level(pt, pt_o)
  if (m[6] > 0) then F.order_Queue_rekey(i) end
 end
--- internal/meter/charge.go:162
-F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o)
+F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o) -- internal/meter/charge.go:162
  if (((c[c_o+3] ~= 1) or (d[1] == 3)) or (d[2] == 1)) then return end
  local bound = min((granted + F.meter_Ring_slack(r, d)), ((t > granted and t or granted) + F.meter_Meter_Brief(m, d, r)))
  if ((d[2] == 2) or (t >= bound)) then
@@ -4716,26 +4157,22 @@ F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o)
  F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
  F.meter_Meter_chargeAt(m, d, r, c, c_o, bound)
 end
--- internal/pool/pauses.go:34
-F.pool_gateScope = function(scope, model, key)
+F.pool_gateScope = function(scope, model, key) -- internal/pool/pauses.go:34
  scope = band(scope, 20)
  if ((band(scope, 4) == 0) or (model == 0)) then scope, model = band(scope, bnot(4)), 0 end
  if ((band(scope, 16) == 0) or (key == 0)) then scope, key = band(scope, bnot(16)), 0 end
  return scope, model, key
 end
--- internal/pool/pauses.go:69
-F.pool_Pool_splitLanes = function(scope)
+F.pool_Pool_splitLanes = function(scope) -- internal/pool/pauses.go:69
  if (band(scope, bnot(once[6])) == 0) then return end
  once[6] = bor(once[6], scope)
  local waiting = {}
  do
   local i = 1
   while (i < slabEnd(S_tickets)) do
-   do
-    if ((S_tickets[i] or ld(S_tickets, i))[23] == 1) then
-     local t1_ = waiting
-     t1_[#t1_+1] = i
-    end
+   if ((S_tickets[i] or ld(S_tickets, i))[23] == 1) then
+    local t1_ = waiting
+    t1_[#t1_+1] = i
    end
    i = (i + 1)
   end
@@ -4756,51 +4193,42 @@ F.pool_Pool_splitLanes = function(scope)
   tk[17], tk[28] = F.order_Queue_Push((F.pool_Pool_position(tk)), i, costs, false), 0
  end
 end
--- internal/pause/pause.go:262
-F.pause_State_hold = function(g, t, wait)
+F.pause_State_hold = function(g, t, wait) -- internal/pause/pause.go:262
  local quiet = (t + wait)
  if (g[1] == 1) then quiet = (quiet > g[9] and quiet or g[9]) end
  F.pause_State_pause(g, t, max((t + wait), F.pause_State_end(g, t)), quiet)
 end
--- internal/policy/scatter.go:48
-F.policy_mirrored = function(k)
+F.policy_mirrored = function(k) -- internal/policy/scatter.go:48
  return floor(reverse16((k % 65536)) / 2^(1))
 end
--- internal/pool/forget.go:81
-F.pool_Pool_heedsLoss = function(limit)
+F.pool_Pool_heedsLoss = function(limit) -- internal/pool/forget.go:81
  return (((band(cfg[61], ((1 * 2^(limit)))) ~= 0) and ((S_defs[limit+1] or ld(S_defs, limit+1))[2] ~= 2)) and (cfg[limit+62] <= 600000000))
 end
--- internal/meter/withheld.go:44
-F.meter_Meter_Lose = function(m, d, r, t, lost)
+F.meter_Meter_Lose = function(m, d, r, t, lost) -- internal/meter/withheld.go:44
  local mark = (lost + d[8])
  local more = (m[1] - F.meter_Meter_Used(m, d, r))
  if ((m[1] == 0) or (more <= 0)) then return end
- do
-  if (d[1] == 3) then
-  elseif F.meter_Meter_isFixed(m, d) then
-   if (mark < m[10]) then
-    if ((mark < (m[10] - d[4])) or ((m[8] - d[4]) <= t)) then return end
-    m[7], m[8], m[10], m[6] = (m[7] - d[4]), (m[8] - d[4]), (m[10] - d[4]), m[5]
-   end
-   m[5] = (m[5] + more)
-   if (mark >= m[7]) then m[6] = (m[6] + more) end
-  elseif F.meter_Meter_slices(m, d) then
-   if F.meter_Ring_live(r, d, mark) then F.meter_Meter_add(m, d, r, mark, more) end
-  elseif (mark > t) then
-   local c = {more,0,0}
-   F.meter_Meter_chargeAt(m, d, r, c, 0, mark)
-  else
-   local n, w = F.meter_Meter_rate(m, d)
-   if ((n > 0) and ((t - mark) > quo(4503599627370496, n))) then return end
-   do
-    more = (more - quo(mul(((t - mark)), n), (w > 1 and w or 1)))
-    if (more > 0) then F.meter_Meter_add(m, d, r, t, more) end
-   end
+ if (d[1] == 3) then
+ elseif F.meter_Meter_isFixed(m, d) then
+  if (mark < m[10]) then
+   if ((mark < (m[10] - d[4])) or ((m[8] - d[4]) <= t)) then return end
+   m[7], m[8], m[10], m[6] = (m[7] - d[4]), (m[8] - d[4]), (m[10] - d[4]), m[5]
   end
+  m[5] = (m[5] + more)
+  if (mark >= m[7]) then m[6] = (m[6] + more) end
+ elseif F.meter_Meter_slices(m, d) then
+  if F.meter_Ring_live(r, d, mark) then F.meter_Meter_add(m, d, r, mark, more) end
+ elseif (mark > t) then
+  local c = {more,0,0}
+  F.meter_Meter_chargeAt(m, d, r, c, 0, mark)
+ else
+  local n, w = F.meter_Meter_rate(m, d)
+  if ((n > 0) and ((t - mark) > quo(4503599627370496, n))) then return end
+  more = (more - quo(mul(((t - mark)), n), (w > 1 and w or 1)))
+  if (more > 0) then F.meter_Meter_add(m, d, r, t, more) end
  end
 end
--- internal/order/park.go:78
-F.order_Queue_leaveSpot = function(f)
+F.order_Queue_leaveSpot = function(f) -- internal/order/park.go:78
  local fl = (S_qflows[f] or ld(S_qflows, f))
  local s = (S_qspots[fl[16]] or ld(S_qspots, fl[16]))
  F.flat_Tree_Delete(s, 2, fl[17])
@@ -4810,8 +4238,7 @@ F.order_Queue_leaveSpot = function(f)
  end
  fl[16], fl[17] = 0, 0
 end
--- internal/flat/tree.go:69
-F.flat_Tree_Delete = function(root, root_o, i)
+F.flat_Tree_Delete = function(root, root_o, i) -- internal/flat/tree.go:69
  local n = (S_tnodes[i] or ld(S_tnodes, i))
  do
   while ((n[4] ~= 0) and (n[5] ~= 0)) do
@@ -4831,8 +4258,7 @@ F.flat_Tree_Delete = function(root, root_o, i)
  F.flat_Tree_replace(root, root_o, n[6], i, child)
  slabRecycle(S_tnodes, i)
 end
--- internal/flat/tree.go:31
-F.flat_Tree_Insert = function(root, root_o, key, value)
+F.flat_Tree_Insert = function(root, root_o, key, value) -- internal/flat/tree.go:31
  local i = slabNew(S_tnodes)
  local n = (S_tnodes[i] or ld(S_tnodes, i))
  n[1], n[2], n[3], n[4], n[5], n[6], n[7] = key[1], key[2], value, 0, 0, 0, F.flat_Tree_priority()
@@ -4861,50 +4287,38 @@ F.flat_Tree_Insert = function(root, root_o, key, value)
  end
  return i
 end
--- internal/order/heads.go:54
-F.order_Queue_findLeast = function()
+F.order_Queue_findLeast = function() -- internal/order/heads.go:54
  if (cfg[84] == 2) then return end
  do
   local i = counts[14]
   while (i ~= 0) do
    do
-    do
-     local k, l = 0, (S_qlanes[i] or ld(S_qlanes, i))
-     while (k < l[20]) do
-      do
-       local t1_ = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
-       t1_[12] = 9.2233720368547758e+18
-      end
-      k = (k + 1)
-     end
+    local k, l = 0, (S_qlanes[i] or ld(S_qlanes, i))
+    while (k < l[20]) do
+     local t1_ = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
+     t1_[12] = 9.2233720368547758e+18
+     k = (k + 1)
     end
    end
    i = (S_qlanes[i] or ld(S_qlanes, i))[23]
   end
  end
- do
-  local i = counts[14]
-  while (i ~= 0) do
-   do
-    local l = (S_qlanes[i] or ld(S_qlanes, i))
-    for c = 0, 9 - 1 do
-     local t3_ = false
-     repeat
-      if (l[c+25] == 0) then break end
-      for k = 0, l[20] - 1 do
-       local d = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
-       d[12] = min(d[12], l[(c)*39+(k)*2+34])
-      end
-     until true
-     if t3_ then break end
+ local i = counts[14]
+ while (i ~= 0) do
+  local l = (S_qlanes[i] or ld(S_qlanes, i))
+  for c = 0, 9 - 1 do
+   repeat
+    if (l[c+25] == 0) then break end
+    for k = 0, l[20] - 1 do
+     local d = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
+     d[12] = min(d[12], l[(c)*39+(k)*2+34])
     end
-   end
-   i = (S_qlanes[i] or ld(S_qlanes, i))[23]
+   until true
   end
+  i = (S_qlanes[i] or ld(S_qlanes, i))[23]
  end
 end
--- internal/order/heads.go:78
-F.order_Queue_laneHeads = function(i, strict, each)
+F.order_Queue_laneHeads = function(i, strict, each) -- internal/order/heads.go:78
  local l = (S_qlanes[i] or ld(S_qlanes, i))
  local within = F.order_Strictness_in(strict, l)
  local first = #T[3]
@@ -4939,8 +4353,7 @@ F.order_Queue_laneHeads = function(i, strict, each)
  end
  return (#T[3] > first)
 end
--- internal/order/tags.go:107
-F.order_Queue_retire = function(i)
+F.order_Queue_retire = function(i) -- internal/order/tags.go:107
  local l = (S_qlanes[i] or ld(S_qlanes, i))
  if (l[21] > 0) then return end
  for c = 0, 9 - 1 do
@@ -4948,34 +4361,28 @@ F.order_Queue_retire = function(i)
   for k = 0, l[20] - 1 do
    if (pt[pt_o+(k)*2+2] > (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))[1]) then return end
   end
-  do
-   F.order_Queue_forget(pt, pt_o)
-   if (pt[pt_o+38] ~= 0) then return end
-  end
+  F.order_Queue_forget(pt, pt_o)
+  if (pt[pt_o+38] ~= 0) then return end
  end
  F.order_Queue_dropLane(i)
 end
--- internal/order/heads.go:23
-F.order_rank_compare = function(a, a_o, b, b_o)
+F.order_rank_compare = function(a, a_o, b, b_o) -- internal/order/heads.go:23
  return firstOf(compare(a[a_o+1], b[b_o+1]), compare(a[a_o+2], b[b_o+2]), compare(a[a_o+3], b[b_o+3]))
 end
--- internal/pool/pauses.go:179
-F.pool_Pool_strictFrom = function(phase)
+F.pool_Pool_strictFrom = function(phase) -- internal/pool/pauses.go:179
  local s = {0,false}
  do
   local i = once[26]
   while (i ~= 0) do
+   local g = (S_gates[i] or ld(S_gates, i))
+   F.pause_State_Allow(g, once[1])
    do
-    local g = (S_gates[i] or ld(S_gates, i))
-    F.pause_State_Allow(g, once[1])
-    do
-     if ((g[1] < phase) or (g[1] == 0)) then
-     elseif (g[13] == 0) then
-      s[1] = 1
-     else
-      s[2] = function(lane)
-       return F.pool_Pool_strictLane(lane, phase)
-      end
+    if ((g[1] < phase) or (g[1] == 0)) then
+    elseif (g[13] == 0) then
+     s[1] = 1
+    else
+     s[2] = function(lane)
+      return F.pool_Pool_strictLane(lane, phase)
      end
     end
    end
@@ -4984,25 +4391,20 @@ F.pool_Pool_strictFrom = function(phase)
  end
  return copy_(s, 0, 2)
 end
--- internal/order/heads.go:18
-F.order_Head_Class = function(h)
+F.order_Head_Class = function(h) -- internal/order/heads.go:18
  return h[3]
 end
--- internal/pool/ticket.go:174
-F.pool_rankOf = function(class)
+F.pool_rankOf = function(class) -- internal/pool/ticket.go:174
  return (class + 1)
 end
--- internal/order/park.go:60
-F.order_Queue_ParkedBefore = function(w, on)
+F.order_Queue_ParkedBefore = function(w, on) -- internal/order/park.go:60
  local h, seq = F.order_onHash(on), (S_qwaiters[w] or ld(S_qwaiters, w))[5]
  do
   local i, p = indexSeek(X.spotIx, h, 0)
   while (i ~= 0) do
    do
-    do
-     local s = (S_qspots[i] or ld(S_qspots, i))
-     if ((s[1] == on) and ((F.flat_Tree_KeyOf(F.flat_Tree_Min(s[3])))[1] < seq)) then return true end
-    end
+    local s = (S_qspots[i] or ld(S_qspots, i))
+    if ((s[1] == on) and ((F.flat_Tree_KeyOf(F.flat_Tree_Min(s[3])))[1] < seq)) then return true end
    end
    local t1_, t2_ = indexSeek(X.spotIx, h, p)
    i = t1_
@@ -5011,8 +4413,7 @@ F.order_Queue_ParkedBefore = function(w, on)
  end
  return false
 end
--- internal/pool/insts.go:293
-F.pool_inst_readyAt = function(in_, d, r, t, amount)
+F.pool_inst_readyAt = function(in_, d, r, t, amount) -- internal/pool/insts.go:293
  local at = F.meter_Meter_ReadyAt(in_, d, r, t, amount)
  do
   local most = F.meter_Meter_Open(in_, d, r)
@@ -5020,17 +4421,14 @@ F.pool_inst_readyAt = function(in_, d, r, t, amount)
  end
  return at
 end
--- internal/order/park.go:92
-F.order_Queue_spotOf = function(on, lane)
+F.order_Queue_spotOf = function(on, lane) -- internal/order/park.go:92
  local h = F.order_onHash(on)
  do
   local i, p = indexSeek(X.spotIx, h, 0)
   while (i ~= 0) do
    do
-    do
-     local s = (S_qspots[i] or ld(S_qspots, i))
-     if ((s[1] == on) and (s[2] == lane)) then return i end
-    end
+    local s = (S_qspots[i] or ld(S_qspots, i))
+    if ((s[1] == on) and (s[2] == lane)) then return i end
    end
    local t1_, t2_ = indexSeek(X.spotIx, h, p)
    i = t1_
@@ -5043,37 +4441,30 @@ F.order_Queue_spotOf = function(on, lane)
  indexAdd(X.spotIx, h, i)
  return i
 end
--- internal/pool/serve.go:214
-F.pool_inst_begin = function(in_, pass)
+F.pool_inst_begin = function(in_, pass) -- internal/pool/serve.go:214
  if (in_[20] ~= pass) then in_[20], in_[21], in_[14] = pass, 0, 0 end
 end
--- internal/pool/serve.go:206
-F.pool_inst_claimed = function(in_, pass)
+F.pool_inst_claimed = function(in_, pass) -- internal/pool/serve.go:206
  if (in_[20] ~= pass) then return 0 end
  return in_[21]
 end
--- internal/meter/ready.go:8
-F.meter_Meter_ReadyAt = function(m, d, r, t, need)
+F.meter_Meter_ReadyAt = function(m, d, r, t, need) -- internal/meter/ready.go:8
  if (m[1] == 0) then return t end
  local at = F.meter_Meter_readyWithin(m, d, r, t, need, F.meter_Meter_Open(m, d, r))
  if (r == nil) then return at end
  do
   local cut, step_ = (r[5] - 10), (r[6] + 3600000000)
   while ((cut > (-10)) and (step_ < at)) do
-   do
-    at = min(at, max(step_, F.meter_Meter_readyWithin(m, d, r, t, need, (F.meter_Meter_less(m, (cut > 0 and cut or 0)) - F.meter_Meter_Withheld(m, d)))))
-   end
+   at = min(at, max(step_, F.meter_Meter_readyWithin(m, d, r, t, need, (F.meter_Meter_less(m, (cut > 0 and cut or 0)) - F.meter_Meter_Withheld(m, d)))))
    cut, step_ = (cut - 10), (step_ + 3600000000)
   end
  end
  return at
 end
--- internal/pause/pause.go:161
-F.pause_State_LimitsBind = function(g)
+F.pause_State_LimitsBind = function(g) -- internal/pause/pause.go:161
  if (g[1] == 3) then g[1] = 0 end
 end
--- internal/order/tags.go:5
-F.order_Queue_Granted = function(w, costs)
+F.order_Queue_Granted = function(w, costs) -- internal/order/tags.go:5
  local wt = copy_((S_qwaiters[w] or ld(S_qwaiters, w)), 0, 7)
  local fl = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
  local member = fl[9]
@@ -5095,8 +4486,7 @@ F.order_Queue_Granted = function(w, costs)
  if (m[6] > 0) then F.order_Queue_rekey(member) end
  F.order_Queue_forget(pt, pt_o)
 end
--- internal/order/ahead.go:18
-F.order_Queue_Ahead = function(w, above)
+F.order_Queue_Ahead = function(w, above) -- internal/order/ahead.go:18
  local wt = (S_qwaiters[w] or ld(S_qwaiters, w))
  local fl = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
  local others = (counts[4] - wt[6])
@@ -5114,31 +4504,25 @@ F.order_Queue_Ahead = function(w, above)
  ahead = (ahead + F.order_Queue_higher(l, class, wt[7], ahead, above))
  return quo(((ahead < others and ahead or others) * 1024), others)
 end
--- internal/order/ahead.go:84
-F.order_Share = function(amount, ahead)
+F.order_Share = function(amount, ahead) -- internal/order/ahead.go:84
  return (mul(quo(amount, 1024), ahead) + quo(mul(fmod(amount, 1024), ahead), 1024))
 end
--- internal/pool/serve.go:264
-F.pool_Pool_estimate = function(in_, d, r, before, need)
+F.pool_Pool_estimate = function(in_, d, r, before, need) -- internal/pool/serve.go:264
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
  if (d[9] ~= 0) then at = min(at, (once[154] > once[1] and once[154] or once[1])) end
  return at
 end
--- internal/pool/pauses.go:302
-F.pool_holdCode = function(ph)
- do
-  local t1_ = ph
-  if t1_ == 2 then
-   return 4
-  elseif t1_ == 3 then
-   return 5
-  else
-   return 3
-  end
+F.pool_holdCode = function(ph) -- internal/pool/pauses.go:302
+ local t1_ = ph
+ if t1_ == 2 then
+  return 4
+ elseif t1_ == 3 then
+  return 5
+ else
+  return 3
  end
 end
--- internal/meter/ring.go:99
-F.meter_Ring_sent = function(r, d, t, amount)
+F.meter_Ring_sent = function(r, d, t, amount) -- internal/meter/ring.go:99
  if (r == nil) then return end
  do
   local k = quo(t, d[4])
@@ -5150,53 +4534,44 @@ F.meter_Ring_sent = function(r, d, t, amount)
  end
  r[8] = min((r[8] + amount), 4503599627370496)
 end
--- internal/meter/meter.go:171
-F.meter_Meter_fill = function(m, d, r, amount)
+F.meter_Meter_fill = function(m, d, r, amount) -- internal/meter/meter.go:171
  F.meter_Ring_stood(r, m[7], F.meter_Meter_certain(m))
  m[5] = (m[5] + amount)
  F.meter_Meter_clamp(m, d)
 end
--- internal/meter/meter.go:66
-F.meter_Meter_slices = function(m, d)
+F.meter_Meter_slices = function(m, d) -- internal/meter/meter.go:66
  return ((d[1] == 1) or ((d[1] == 2) and (m[8] == 0)))
 end
--- internal/meter/ring.go:129
-F.meter_Ring_at = function(r, slice)
+F.meter_Ring_at = function(r, slice) -- internal/meter/ring.go:129
  return r.slot, (u64(slice) % 512)
 end
--- internal/meter/meter.go:156
-F.meter_Meter_settlePending = function(m, d, r, t)
- do
-  while ((r[3] > 0) and (mul(((r[1] + 1)), d[5]) <= t)) do
-   do
-    local c, c_o = F.meter_Ring_at(r, r[1])
-    if (c[c_o+1] > 0) then
-     F.meter_Meter_drain(m, d, mul(((r[1] + 1)), d[5]))
-     F.meter_Ring_sent(r, d, mul(((r[1] + 1)), d[5]), c[c_o+1])
-     F.meter_Meter_fill(m, d, r, c[c_o+1])
-     m[4] = (m[4] - c[c_o+1])
-     r[3] = (r[3] - c[c_o+1])
-     c[c_o+1] = 0
-    end
+F.meter_Meter_settlePending = function(m, d, r, t) -- internal/meter/meter.go:156
+ while ((r[3] > 0) and (mul(((r[1] + 1)), d[5]) <= t)) do
+  do
+   local c, c_o = F.meter_Ring_at(r, r[1])
+   if (c[c_o+1] > 0) then
+    F.meter_Meter_drain(m, d, mul(((r[1] + 1)), d[5]))
+    F.meter_Ring_sent(r, d, mul(((r[1] + 1)), d[5]), c[c_o+1])
+    F.meter_Meter_fill(m, d, r, c[c_o+1])
+    m[4] = (m[4] - c[c_o+1])
+    r[3] = (r[3] - c[c_o+1])
+    c[c_o+1] = 0
    end
-   r[1] = (r[1] + 1)
   end
+  r[1] = (r[1] + 1)
  end
 end
--- internal/meter/meter.go:127
-F.meter_Meter_drain = function(m, d, t)
+F.meter_Meter_drain = function(m, d, t) -- internal/meter/meter.go:127
  local dt = (t - m[7])
  if (dt <= 0) then return end
  m[7] = t
  if ((m[5] == 0) or (m[2] == 0)) then return end
  local n, w = m[2], m[3]
  if (d[9] ~= 0) then
-  do
-   local t1_, t2_ = F.meter_Meter_rate(m, d)
-   n = t1_
-   w = t2_
-   if (n == 0) then return end
-  end
+  local t1_, t2_ = F.meter_Meter_rate(m, d)
+  n = t1_
+  w = t2_
+  if (n == 0) then return end
  end
  do
   local hi, lo = 0, (u64(dt) * u64(n))
@@ -5211,8 +4586,7 @@ F.meter_Meter_drain = function(m, d, t)
  m[6] = (acc - mul(drained, w))
  m[9] = (m[9] < m[5] and m[9] or m[5])
 end
--- internal/meter/meter.go:199
-F.meter_Meter_expire = function(m, d, r, t)
+F.meter_Meter_expire = function(m, d, r, t) -- internal/meter/meter.go:199
  if (t < r[2]) then return end
  local first = quo(((t - d[4])), d[5])
  do
@@ -5233,49 +4607,37 @@ F.meter_Meter_expire = function(m, d, r, t)
  if (((m[9] > 0) and F.meter_Meter_slices(m, d)) and ((t - m[10]) > d[4])) then m[9] = 0 end
  r[2] = (mul(((r[1] + 1)), d[5]) + d[4])
 end
--- internal/meter/ring.go:163
-F.meter_Ring_regain = function(r, t)
- do
-  while ((r[5] > 0) and ((t - r[6]) >= 3600000000)) do
-   r[5], r[6] = max((r[5] - 10), 0), (r[6] + 3600000000)
-  end
+F.meter_Ring_regain = function(r, t) -- internal/meter/ring.go:163
+ while ((r[5] > 0) and ((t - r[6]) >= 3600000000)) do
+  r[5], r[6] = max((r[5] - 10), 0), (r[6] + 3600000000)
  end
 end
--- internal/meter/meter.go:47
-F.meter_Meter_Used = function(m, d, r)
- do
-  if (d[1] == 3) then
-   return m[4]
-  elseif F.meter_Meter_isFixed(m, d) then
-   return m[5]
-  else
-   return (m[5] + m[4])
-  end
+F.meter_Meter_Used = function(m, d, r) -- internal/meter/meter.go:47
+ if (d[1] == 3) then
+  return m[4]
+ elseif F.meter_Meter_isFixed(m, d) then
+  return m[5]
+ else
+  return (m[5] + m[4])
  end
 end
--- internal/meter/charge.go:88
-F.meter_SlowBeyond = function(d, r)
+F.meter_SlowBeyond = function(d, r) -- internal/meter/charge.go:88
  return (2 * F.meter_Ring_slack(r, d))
 end
--- internal/meter/ring.go:169
-F.meter_Ring_slack = function(r, d)
+F.meter_Ring_slack = function(r, d) -- internal/meter/ring.go:169
  if ((r == nil) or (r[4] == 0)) then return d[6] end
  return r[4]
 end
--- internal/order/queue.go:199
-F.order_Queue_Waiting = function(c)
+F.order_Queue_Waiting = function(c) -- internal/order/queue.go:199
  return counts[c+5]
 end
--- internal/meter/meter.go:94
-F.meter_Meter_less = function(m, cut)
+F.meter_Meter_less = function(m, cut) -- internal/meter/meter.go:94
  return (m[1] - F.meter_ceilDiv(mul(m[1], cut), 1000))
 end
--- internal/pool/fast.go:294
-F.pool_sums_leaves = function(s, room)
+F.pool_sums_leaves = function(s, room) -- internal/pool/fast.go:294
  if (s[5] ~= 0) then s[2] = room end
 end
--- internal/pool/fast.go:325
-F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered)
+F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered) -- internal/pool/fast.go:325
  F.pool_Pool_enterSums(s)
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  if (in_[1] > 0) then actual = min(actual, (8 * in_[1])) end
@@ -5286,23 +4648,18 @@ F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered)
  F.pool_sums_leaves(s, F.meter_Meter_Room(in_, d, r))
  return more
 end
--- internal/pool/tallies.go:143
-F.pool_Pool_usedLessBefore = function(l, t, unit, less)
+F.pool_Pool_usedLessBefore = function(l, t, unit, less) -- internal/pool/tallies.go:143
  if (t[5] ~= 0) then F.pool_Pool_enterTally(t) end
- do
-  local i = F.pool_Pool_periodIn((S_crecs[t[1]] or ld(S_crecs, t[1])), l[23], l[19])
-  if (i ~= 0) then
-   local pd = (S_hperiods[i] or ld(S_hperiods, i))
-   pd[unit+12] = max((pd[unit+12] - less), 0)
-  end
+ local i = F.pool_Pool_periodIn((S_crecs[t[1]] or ld(S_crecs, t[1])), l[23], l[19])
+ if (i ~= 0) then
+  local pd = (S_hperiods[i] or ld(S_hperiods, i))
+  pd[unit+12] = max((pd[unit+12] - less), 0)
  end
 end
--- internal/pool/wheel.go:26
-F.pool_step = function(due)
+F.pool_step = function(due) -- internal/pool/wheel.go:26
  return quo((((due + 100000) - 1)), 100000)
 end
--- internal/order/queue.go:327
-F.order_Queue_count = function(l, m, n, cost)
+F.order_Queue_count = function(l, m, n, cost) -- internal/order/queue.go:327
  local pt, pt_o = l, (m[10])*39+33
  m[6] = (m[6] + n)
  m[3] = (m[3] + cost)
@@ -5314,8 +4671,7 @@ F.order_Queue_count = function(l, m, n, cost)
  counts[3] = (counts[3] + n)
  counts[4] = (counts[4] + cost)
 end
--- internal/order/index.go:40
-F.order_Queue_dropFlow = function(i)
+F.order_Queue_dropFlow = function(i) -- internal/order/index.go:40
  local fl = (S_qflows[i] or ld(S_qflows, i))
  if (fl[14] ~= 0) then
   local t1_ = (S_qflows[fl[14]] or ld(S_qflows, fl[14]))
@@ -5331,8 +4687,7 @@ F.order_Queue_dropFlow = function(i)
  indexRemove(X.flowIx, F.order_Position_hash(fl), i)
  slabFree(S_qflows, i)
 end
--- internal/order/queue.go:262
-F.order_Queue_activate = function(l, class, n)
+F.order_Queue_activate = function(l, class, n) -- internal/order/queue.go:262
  local t1_ = (class)*39
  l[t1_+70] = (l[t1_+70] + n)
  for i = 0, l[20] - 1 do
@@ -5341,8 +4696,7 @@ F.order_Queue_activate = function(l, class, n)
   F.order_domain_level(d)
  end
 end
--- internal/order/tags.go:145
-F.order_Queue_enterIdle = function(i)
+F.order_Queue_enterIdle = function(i) -- internal/order/tags.go:145
  local m = (S_qmembers[i] or ld(S_qmembers, i))
  local pt, pt_o = F.order_Queue_partOf(m)
  m[8], m[9] = pt[pt_o+39], 0
@@ -5354,10 +4708,8 @@ F.order_Queue_enterIdle = function(i)
  end
  pt[pt_o+39] = i
 end
--- internal/order/tags.go:128
-F.order_Queue_forget = function(pt, pt_o)
+F.order_Queue_forget = function(pt, pt_o) -- internal/order/tags.go:128
  for t1_ = 0, 4 - 1 do
-  local t2_ = false
   repeat
    local i = pt[pt_o+38]
    if (i == 0) then return end
@@ -5368,32 +4720,26 @@ F.order_Queue_forget = function(pt, pt_o)
    end
    F.order_Queue_dropMember(i)
   until true
-  if t2_ then break end
  end
 end
--- internal/order/queue.go:279
-F.order_part_level = function(pt, pt_o)
+F.order_part_level = function(pt, pt_o) -- internal/order/queue.go:279
  if (pt[pt_o+36] == 0) then
   pt[pt_o+33] = (pt[pt_o+33] > pt[pt_o+34] and pt[pt_o+33] or pt[pt_o+34])
  end
 end
--- internal/order/tags.go:94
-F.order_Queue_rest = function()
- do
-  local i = counts[14]
-  while (i ~= 0) do
-   local l = (S_qlanes[i] or ld(S_qlanes, i))
-   local next_ = l[23]
-   for c = 0, 9 - 1 do
-    F.order_Queue_forget(l, (c)*39+33)
-   end
-   F.order_Queue_retire(i)
-   i = next_
+F.order_Queue_rest = function() -- internal/order/tags.go:94
+ local i = counts[14]
+ while (i ~= 0) do
+  local l = (S_qlanes[i] or ld(S_qlanes, i))
+  local next_ = l[23]
+  for c = 0, 9 - 1 do
+   F.order_Queue_forget(l, (c)*39+33)
   end
+  F.order_Queue_retire(i)
+  i = next_
  end
 end
--- internal/meter/charge.go:250
-F.meter_Meter_reduce = function(m, d, r, t, c, c_o, amount)
+F.meter_Meter_reduce = function(m, d, r, t, c, c_o, amount) -- internal/meter/charge.go:250
  if ((d[1] == 3) and (c[c_o+3] == 0)) then return end
  if (((d[1] == 0) and (c[c_o+3] ~= 1)) and (not F.meter_Meter_pending(m, d, r, c, c_o))) then
   F.meter_Meter_undrain(m, r, t, c[c_o+2], amount)
@@ -5401,50 +4747,40 @@ F.meter_Meter_reduce = function(m, d, r, t, c, c_o, amount)
  end
  F.meter_Meter_takeOut(m, d, r, amount, c, c_o)
 end
--- internal/policy/pace.go:52
-F.policy_Pace_Refund = function(p, t, amount, size, window)
+F.policy_Pace_Refund = function(p, t, amount, size, window) -- internal/policy/pace.go:52
  F.policy_Pace_Take(p, t, (-amount), size, window)
 end
--- internal/pool/callers.go:73
-F.pool_caller_uncount = function(c, waited, retry)
+F.pool_caller_uncount = function(c, waited, retry) -- internal/pool/callers.go:73
  if (c[10] == 0) then return end
  c[10] = (c[10] - 1)
  c[11] = max((c[11] - waited), 0)
  if (retry and (c[6] > 0)) then c[6] = (c[6] - 1) end
 end
--- internal/meter/ring.go:132
-F.meter_Ring_live = function(r, d, bound)
+F.meter_Ring_live = function(r, d, bound) -- internal/meter/ring.go:132
  return (quo(bound, d[5]) >= r[1])
 end
--- internal/pool/crowd.go:32
-F.pool_Pool_mostMeters = function(limit)
+F.pool_Pool_mostMeters = function(limit) -- internal/pool/crowd.go:32
  local most = cfg[89]
  if (most == 0) then most = 10000 end
  if (band((S_limits[limit+1] or ld(S_limits, limit+1))[7], bnot(20)) == 0) then most = max(quo(most, 10), 1) end
  return ((most + 2147483648) % 4294967296 - 2147483648)
 end
--- internal/meter/meter.go:179
-F.meter_Meter_clamp = function(m, d)
+F.meter_Meter_clamp = function(m, d) -- internal/meter/meter.go:179
  if (m[5] <= (2 * m[1])) then return end
  local _, w = F.meter_Meter_rate(m, d)
- do
-  local most = max(quo(4503599627370496, (w > 1 and w or 1)), (2 * m[1]))
-  if (m[5] > most) then m[5], m[10] = most, (m[7] + 1) end
- end
+ local most = max(quo(4503599627370496, (w > 1 and w or 1)), (2 * m[1]))
+ if (m[5] > most) then m[5], m[10] = most, (m[7] + 1) end
 end
--- internal/pool/crowd.go:44
-F.pool_Pool_crowded = function(limit)
+F.pool_Pool_crowded = function(limit) -- internal/pool/crowd.go:44
  if (once[limit+65] >= F.pool_Pool_mostMeters(limit)) then return true end
  local i = once[limit+81]
  return ((i ~= 0) and ((((S_insts[i] or ld(S_insts, i))[16] > 0) or (not F.pool_Pool_uncharged(i)))))
 end
--- internal/pool/crowd.go:53
-F.pool_Pool_crowdScope = function(per)
+F.pool_Pool_crowdScope = function(per) -- internal/pool/crowd.go:53
  local who = {once[113],once[113],once[113],once[113],once[113]}
  return F.pool_scoped(who, 0, per)
 end
--- internal/pool/insts.go:94
-F.pool_Pool_newInst = function(limit, scope, scope_o)
+F.pool_Pool_newInst = function(limit, scope, scope_o) -- internal/pool/insts.go:94
  local l = (S_limits[limit+1] or ld(S_limits, limit+1))
  local i = slabNew(S_insts)
  local in_ = (S_insts[i] or ld(S_insts, i))
@@ -5452,13 +4788,11 @@ F.pool_Pool_newInst = function(limit, scope, scope_o)
  in_[23], in_[24], in_[25], in_[26], in_[27] = F.flat_Names_Keep(scope[scope_o+1]), F.flat_Names_Keep(scope[scope_o+2]), F.flat_Names_Keep(scope[scope_o+3]), F.flat_Names_Keep(scope[scope_o+4]), F.flat_Names_Keep(scope[scope_o+5])
  if F.meter_Def_NeedsRing((S_defs[limit+1] or ld(S_defs, limit+1))) then in_[15] = slabNew(S_rings) end
  if (band(cfg[61], ((1 * 2^(limit)))) ~= 0) then
-  do
-   local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))[1]
-   if t1_ == 2 then
-    in_[18] = slabNew(S_stocks)
-   elseif t1_ == 1 then
-    in_[18] = slabNew(S_paces)
-   end
+  local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))[1]
+  if t1_ == 2 then
+   in_[18] = slabNew(S_stocks)
+  elseif t1_ == 1 then
+   in_[18] = slabNew(S_paces)
   end
  end
  do
@@ -5479,8 +4813,7 @@ F.pool_Pool_newInst = function(limit, scope, scope_o)
  F.pool_Pool_lose(i)
  return i, nil
 end
--- internal/pool/stock.go:204
-F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
+F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.go:204
  local code = 0
  local at = 0
  local room, size = F.meter_Meter_Room(in_, d, r), F.meter_Meter_Open(in_, d, r)
@@ -5528,18 +4861,15 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r)
    keep(14, ({b[b_o+3],max((b[b_o+4] - b[b_o+2]), 1),b[b_o+4]}), in_[8])
    if (code == 14) then F.policy_Breaker_Press(b, b_o, at) end
   end
-  do
-   local ok, until_ = F.policy_Breaker_Allow(b, b_o, once[1])
-   if (not ok) then
-    F.pool_Pool_wakeAt(until_)
-    code, at = 14, max(at, (until_ < in_[8] and until_ or in_[8]))
-   end
+  local ok, until_ = F.policy_Breaker_Allow(b, b_o, once[1])
+  if (not ok) then
+   F.pool_Pool_wakeAt(until_)
+   code, at = 14, max(at, (until_ < in_[8] and until_ or in_[8]))
   end
  end
  return code, at
 end
--- internal/pool/stock.go:171
-F.pool_Pool_rivalWants = function(inst)
+F.pool_Pool_rivalWants = function(inst) -- internal/pool/stock.go:171
  if (once[10] == 0) then return false end
  local tk = (S_tickets[once[10]] or ld(S_tickets, once[10]))
  for k = 0, tk[25] - 1 do
@@ -5547,13 +4877,11 @@ F.pool_Pool_rivalWants = function(inst)
  end
  return false
 end
--- internal/policy/pace.go:25
-F.policy_Pace_Allow = function(p, t, amount, size, window)
+F.policy_Pace_Allow = function(p, t, amount, size, window) -- internal/policy/pace.go:25
  local burst = max(quo(size, 20), 1)
  return max((p[1] - F.policy_Gap(max((burst - amount), 0), size, window)), t)
 end
--- internal/pool/leases.go:65
-F.pool_Pool_deathOf = function(class)
+F.pool_Pool_deathOf = function(class) -- internal/pool/leases.go:65
  do
   local t = once[class+11]
   if (((t > once[1]) and (F.order_Queue_Waiting(F.pool_rankOf(class)) == 0)) and (((class > 0) or (F.order_Queue_Waiting(0) == 0)))) then
@@ -5562,36 +4890,29 @@ F.pool_Pool_deathOf = function(class)
  end
  return 9007199254740992
 end
--- internal/pool/stock.go:185
-F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r)
+F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.go:185
  local size = F.meter_Meter_Open(in_, d, r)
  local floor_ = min(F.policy_Part(size, F.pool_Pool_threshold(tk[24])), (size - c[c_o+1]))
  if ((floor_ <= 0) or ((F.meter_Meter_Room(in_, d, r) - c[c_o+1]) >= floor_)) then return 0, 0 end
  return 10, F.meter_Meter_ReadyAt(in_, d, r, once[1], (c[c_o+1] + floor_))
 end
--- internal/pause/pause.go:146
-F.pause_State_Sent = function(g, t, ticket)
- do
-  local t1_ = g[1]
-  if t1_ == 1 then
-   g[6], g[8], g[9] = ticket, t, (t + (g[10] > 1000000 and g[10] or 1000000))
-  elseif t1_ == 2 then
-   g[6], g[8] = ticket, t
-  elseif t1_ == 3 then
-   if (g[11] == 0) then g[11] = t end
-   g[12] = (g[12] + 1)
-  end
+F.pause_State_Sent = function(g, t, ticket) -- internal/pause/pause.go:146
+ local t1_ = g[1]
+ if t1_ == 1 then
+  g[6], g[8], g[9] = ticket, t, (t + (g[10] > 1000000 and g[10] or 1000000))
+ elseif t1_ == 2 then
+  g[6], g[8] = ticket, t
+ elseif t1_ == 3 then
+  if (g[11] == 0) then g[11] = t end
+  g[12] = (g[12] + 1)
  end
 end
--- internal/order/index.go:20
-F.order_Queue_flowOf = function(at, costs)
+F.order_Queue_flowOf = function(at, costs) -- internal/order/index.go:20
  local h = F.order_Position_hash(at)
  do
   local i, p = indexSeek(X.flowIx, h, 0)
   while (i ~= 0) do
-   do
-    if (same((S_qflows[i] or ld(S_qflows, i)), 0, at, 0, 8)) then return i end
-   end
+   if (same((S_qflows[i] or ld(S_qflows, i)), 0, at, 0, 8)) then return i end
    local t1_, t2_ = indexSeek(X.flowIx, h, p)
    i = t1_
    p = t2_
@@ -5614,8 +4935,7 @@ F.order_Queue_flowOf = function(at, costs)
  indexAdd(X.flowIx, h, i)
  return i
 end
--- internal/order/queue.go:166
-F.order_Costs_largest = function(c)
+F.order_Costs_largest = function(c) -- internal/order/queue.go:166
  local cost = 0
  local lead = 0
  cost = 1
@@ -5624,8 +4944,7 @@ F.order_Costs_largest = function(c)
  end
  return cost, lead
 end
--- internal/order/queue.go:252
-F.order_Queue_number = function(front)
+F.order_Queue_number = function(front) -- internal/order/queue.go:252
  if front then
   counts[2] = (counts[2] - 1)
   return counts[2]
@@ -5633,8 +4952,7 @@ F.order_Queue_number = function(front)
  counts[1] = (counts[1] + 1)
  return counts[1]
 end
--- internal/order/tags.go:157
-F.order_Queue_leaveIdle = function(i)
+F.order_Queue_leaveIdle = function(i) -- internal/order/tags.go:157
  local m = (S_qmembers[i] or ld(S_qmembers, i))
  local pt, pt_o = F.order_Queue_partOf(m)
  if (m[8] ~= 0) then
@@ -5651,11 +4969,9 @@ F.order_Queue_leaveIdle = function(i)
  end
  m[8], m[9] = 0, 0
 end
--- internal/pool/ticket.go:210
-F.pool_Pool_laneName = function(t, per, name)
+F.pool_Pool_laneName = function(t, per, name) -- internal/pool/ticket.go:210
  local told = false
  for k = 0, t[25] - 1 do
-  local t2_ = false
   repeat
    local c, c_o = t, (k)*5+35
    if ((band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) or (band((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7], per) == 0)) then
@@ -5664,13 +4980,11 @@ F.pool_Pool_laneName = function(t, per, name)
    if (c[c_o+4] ~= once[c[c_o+5]+81]) then return name end
    told = true
   until true
-  if t2_ then break end
  end
  if (told or ((name ~= 0) and (F.order_Queue_Lanes() >= 1024))) then return once[113] end
  return name
 end
--- internal/meter/def.go:150
-F.meter_Meter_Resize = function(m, d, size, burst)
+F.meter_Meter_Resize = function(m, d, size, burst) -- internal/meter/def.go:150
  if ((((size < 0) or (size > 1099511627776)) or (burst < 0)) or (burst > 1099511627776)) then return "error" end
  if ((d[1] ~= 0) or (size == 0)) then
   m[1] = size
@@ -5686,23 +5000,17 @@ F.meter_Meter_Resize = function(m, d, size, burst)
  F.meter_Meter_clamp(m, d)
  return nil
 end
--- internal/pool/pauses.go:166
-F.pool_Pool_limitsKnown = function()
- do
-  local i = once[26]
-  while (i ~= 0) do
-   do
-    do
-     local g = (S_gates[i] or ld(S_gates, i))
-     if (g[13] == 0) then F.pause_State_LimitsKnown(g) end
-    end
-   end
-   i = (S_gates[i] or ld(S_gates, i))[18]
+F.pool_Pool_limitsKnown = function() -- internal/pool/pauses.go:166
+ local i = once[26]
+ while (i ~= 0) do
+  do
+   local g = (S_gates[i] or ld(S_gates, i))
+   if (g[13] == 0) then F.pause_State_LimitsKnown(g) end
   end
+  i = (S_gates[i] or ld(S_gates, i))[18]
  end
 end
--- internal/pool/model.go:65
-F.pool_Pool_state = function(o, l, in_, made, own)
+F.pool_Pool_state = function(o, l, in_, made, own) -- internal/pool/model.go:65
  local s = {o[2],(o[2] - o[3]),0,0,quo(o[4], 1000),(once[1] - made),0}
  if (o[6] > 0) then s[1] = o[6] end
  if ((((((((o[4] <= 0) or (o[2] <= 0)) or (o[2] > 1099511627776)) or (o[3] < 0)) or (o[3] >= o[2])) or (s[1] < o[2])) or (s[1] > 1099511627776)) or (in_[1] ~= o[2])) then
@@ -5714,8 +5022,7 @@ F.pool_Pool_state = function(o, l, in_, made, own)
  if ((l[12] ~= 0) and (s[1] >= 10000)) then s[3], s[4] = max((s[2] - 1000), 0), min((s[2] + 1000), s[1]) end
  return copy_(s, 0, 7), true
 end
--- internal/pool/model.go:186
-F.pool_Pool_modelOf = function(in_)
+F.pool_Pool_modelOf = function(in_) -- internal/pool/model.go:186
  if (in_[28] == 0) then
   in_[28] = slabNew(S_models)
   local t1_ = (S_models[in_[28]] or ld(S_models, in_[28]))
@@ -5723,19 +5030,16 @@ F.pool_Pool_modelOf = function(in_)
  end
  return (S_models[in_[28]] or ld(S_models, in_[28]))
 end
--- internal/pool/model.go:96
-F.pool_statement_within = function(s, window, off)
+F.pool_statement_within = function(s, window, off) -- internal/pool/model.go:96
  local from, to, ok = F.pool_statement_span(s, window, off)
  return ((ok and (s[5] >= from)) and (s[5] <= to))
 end
--- internal/pool/model.go:176
-F.pool_Pool_prove = function(m, d, s)
+F.pool_Pool_prove = function(m, d, s) -- internal/pool/model.go:176
  if ((m[15] == 0) or (s[5] >= (d[4] - 4400000))) then return end
  local apart = fmod(max(((once[1] + s[5]) - m[15]), ((m[15] - once[1]) - s[5])), d[4])
  if (min(apart, (d[4] - apart)) > (4400000 + s[6])) then m[11] = 1 end
 end
--- internal/pool/model.go:195
-F.pool_Pool_stretch = function(in_, window)
+F.pool_Pool_stretch = function(in_, window) -- internal/pool/model.go:195
  local m = F.pool_Pool_modelOf(in_)
  local d = copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  d[4] = window
@@ -5747,30 +5051,26 @@ F.pool_Pool_stretch = function(in_, window)
   m[11] = 0
  end
 end
--- internal/pool/model.go:103
-F.pool_statement_longer = function(s, than)
+F.pool_statement_longer = function(s, than) -- internal/pool/model.go:103
  local off = 2200000
  if (s[7] ~= 0) then off = 50000 end
  if ((s[5] < (8 * off)) or (s[4] > (s[3] + quo(s[3], 4)))) then return 0 end
  local window = 60000000
  do
   while ((window <= than) or (not F.pool_statement_within(s, window, off))) do
-   do
-    local t1_ = window
-    if t1_ == 60000000 then
-     window = 3600000000
-    elseif t1_ == 3600000000 then
-     window = 86400000000
-    else
-     return 0
-    end
+   local t1_ = window
+   if t1_ == 60000000 then
+    window = 3600000000
+   elseif t1_ == 3600000000 then
+    window = 86400000000
+   else
+    return 0
    end
   end
  end
  return window
 end
--- internal/pool/model.go:86
-F.pool_statement_span = function(s, window, off)
+F.pool_statement_span = function(s, window, off) -- internal/pool/model.go:86
  local from = 0
  local to = 0
  local ok = false
@@ -5783,13 +5083,11 @@ F.pool_statement_span = function(s, window, off)
  ok = t4_
  return ((from - off) - s[6]), (to + off), ok
 end
--- internal/pool/model.go:169
-F.pool_model_doubt = function(m)
+F.pool_model_doubt = function(m) -- internal/pool/model.go:169
  m[14] = (m[14] + 1)
  return (m[14] >= 2)
 end
--- internal/meter/observe.go:98
-F.meter_Meter_MostUsed = function(m, d, r, t, made)
+F.meter_Meter_MostUsed = function(m, d, r, t, made) -- internal/meter/observe.go:98
  local used = 0
  local known = false
  do
@@ -5806,8 +5104,7 @@ F.meter_Meter_MostUsed = function(m, d, r, t, made)
  end
  return used, known
 end
--- internal/meter/ring.go:114
-F.meter_Ring_Recent = function(r, d, t)
+F.meter_Ring_Recent = function(r, d, t) -- internal/meter/ring.go:114
  do
   local t1_ = (quo(t, d[4]) - r[25])
   if t1_ == 0 then
@@ -5818,8 +5115,7 @@ F.meter_Ring_Recent = function(r, d, t)
  end
  return 0
 end
--- internal/meter/turn.go:36
-F.meter_Meter_Forget = function(m, d, r, t, gone, used)
+F.meter_Meter_Forget = function(m, d, r, t, gone, used) -- internal/meter/turn.go:36
  local back = quo(((gone - d[4])), d[5])
  if (((not F.meter_Meter_slices(m, d)) or (gone < t)) or (back < r[1])) then return false end
  local now_ = quo(t, d[5])
@@ -5827,9 +5123,7 @@ F.meter_Meter_Forget = function(m, d, r, t, gone, used)
  do
   local k = (now_ + 1)
   while (k < (r[1] + 512)) do
-   do
-    stay = (stay - far(1, F.meter_Ring_at(r, k)))
-   end
+   stay = (stay - far(1, F.meter_Ring_at(r, k)))
    k = (k + 1)
   end
  end
@@ -5837,13 +5131,11 @@ F.meter_Meter_Forget = function(m, d, r, t, gone, used)
  do
   local k = now_
   while (k > back) do
-   do
-    local c, c_o = F.meter_Ring_at(r, k)
-    local part = (c[c_o+1] - min((stay > 0 and stay or 0), c[c_o+1]))
-    stay = (stay - c[c_o+1])
-    c[c_o+1] = (c[c_o+1] - part)
-    moved = (moved + part)
-   end
+   local c, c_o = F.meter_Ring_at(r, k)
+   local part = (c[c_o+1] - min((stay > 0 and stay or 0), c[c_o+1]))
+   stay = (stay - c[c_o+1])
+   c[c_o+1] = (c[c_o+1] - part)
+   moved = (moved + part)
    k = (k - 1)
   end
  end
@@ -5851,24 +5143,19 @@ F.meter_Meter_Forget = function(m, d, r, t, gone, used)
  t1_[t1_o+1] = (t1_[t1_o+1] + moved)
  return (moved > 0)
 end
--- internal/meter/def.go:136
-F.meter_Def_phased = function(d, width)
+F.meter_Def_phased = function(d, width) -- internal/meter/def.go:136
  return ((2 * (width > d[6] and width or d[6])) <= d[4])
 end
--- internal/meter/meter.go:224
-F.meter_floorDiv = function(a, b)
+F.meter_floorDiv = function(a, b) -- internal/meter/meter.go:224
  if (a < 0) then return (-F.meter_ceilDiv((-a), b)) end
  return quo(a, b)
 end
--- internal/meter/observe.go:46
-F.meter_Meter_openFixed = function(m, d, r, lo, hi)
+F.meter_Meter_openFixed = function(m, d, r, lo, hi) -- internal/meter/observe.go:46
  local later = 0
  do
   local k = max(r[1], quo(lo, d[5]))
   while (k < (r[1] + 512)) do
-   do
-    later = (later + far(1, F.meter_Ring_at(r, k)))
-   end
+   later = (later + far(1, F.meter_Ring_at(r, k)))
    k = (k + 1)
   end
  end
@@ -5876,10 +5163,8 @@ F.meter_Meter_openFixed = function(m, d, r, lo, hi)
  do
   local k = tail
   while (k < (tail + 512)) do
-   do
-    local t1_, t1_o = F.meter_Ring_at(r, k)
-    t1_[t1_o+1] = 0
-   end
+   local t1_, t1_o = F.meter_Ring_at(r, k)
+   t1_[t1_o+1] = 0
    k = (k + 1)
   end
  end
@@ -5888,13 +5173,11 @@ F.meter_Meter_openFixed = function(m, d, r, lo, hi)
  m[10] = mul(tail, d[5])
  m[7], m[8] = lo, hi
 end
--- internal/meter/observe.go:37
-F.meter_Meter_moveReset = function(m, d, r, t, lo, hi)
+F.meter_Meter_moveReset = function(m, d, r, t, lo, hi) -- internal/meter/observe.go:37
  if ((lo < m[7]) and (lo <= (t + F.meter_Ring_slack(r, d)))) then m[6] = max(m[6], (m[5] - m[4])) end
  m[7], m[8] = lo, hi
 end
--- internal/policy/breaker.go:59
-F.policy_Breaker_Sample = function(b, b_o, r, t, left, underway)
+F.policy_Breaker_Sample = function(b, b_o, r, t, left, underway) -- internal/policy/breaker.go:59
  if (r[2] <= 0) then return end
  left = (left > 0 and left or 0)
  if (b[b_o+12] > 0) then
@@ -5910,55 +5193,45 @@ F.policy_Breaker_Sample = function(b, b_o, r, t, left, underway)
  b[b_o+12] = (b[b_o+12] + 1)
  b[b_o+10] = 1
 end
--- internal/pool/stock.go:65
-F.pool_Pool_rule = function()
+F.pool_Pool_rule = function() -- internal/pool/stock.go:65
  local b, b_o = cfg, 85
  return {quo(b[b_o+1], 1000),b[b_o+2],((b[b_o+3] ~= 0) and 1 or 0)}
 end
--- internal/pool/stock.go:280
-F.pool_Pool_judgeStock = function(st, in_, room)
+F.pool_Pool_judgeStock = function(st, in_, room) -- internal/pool/stock.go:280
  local b, b_o = st, 9
  F.policy_Breaker_Judge(b, b_o, (F.pool_Pool_rule()), once[1], in_[8], (room > 0 and room or 0))
  return b, b_o
 end
--- internal/pause/pause.go:227
-F.pause_plausible = function(hint)
+F.pause_plausible = function(hint) -- internal/pause/pause.go:227
  if (hint > 2678400000000) then return 0 end
  return hint
 end
--- internal/pause/pause.go:205
-F.pause_State_prolong = function(g, end_, every)
+F.pause_State_prolong = function(g, end_, every) -- internal/pause/pause.go:205
  if (end_ > g[2]) then
   g[2], g[10] = end_, every
   g[9] = max(g[9], min(end_, (g[3] + every)))
  end
 end
--- internal/pause/pause.go:234
-F.pause_pauseFor = function(hint, b, b_o, n)
+F.pause_pauseFor = function(hint, b, b_o, n) -- internal/pause/pause.go:234
  if (hint <= 0) then return F.pause_Backoff_after(b, b_o, n) end
  local least = F.pause_Backoff_after(({1000000,2,86400000000}), 0, n)
  return min((hint > least and hint or least), 86400000000)
 end
--- internal/pause/pause.go:271
-F.pause_State_end = function(g, t)
+F.pause_State_end = function(g, t) -- internal/pause/pause.go:271
  if (g[1] == 1) then return g[2] end
  return t
 end
--- internal/pause/pause.go:279
-F.pause_State_pause = function(g, t, end_, quiet)
+F.pause_State_pause = function(g, t, end_, quiet) -- internal/pause/pause.go:279
  g[1], g[3], g[2], g[9], g[6] = 1, t, end_, quiet, 0
 end
--- internal/pool/model.go:247
-F.pool_ownBurst = function(l)
+F.pool_ownBurst = function(l) -- internal/pool/model.go:247
  return (((l[4] > 0) and (not (l[11] ~= 0))) and (l[5] ~= l[4]))
 end
--- internal/meter/def.go:60
-F.meter_Def_Reslice = function(d)
+F.meter_Def_Reslice = function(d) -- internal/meter/def.go:60
  if (d[2] ~= 2) then d[8] = max(d[6], quo(d[4], 8)) end
  d[5] = max(F.meter_ceilDiv(d[4], 256), F.meter_ceilDiv((d[4] + d[8]), 508))
 end
--- internal/meter/turn.go:10
-F.meter_Meter_Turn = function(m, from, to, r, t, seen, unseen)
+F.meter_Meter_Turn = function(m, from, to, r, t, seen, unseen) -- internal/meter/turn.go:10
  if (from[1] == 0) then
   unseen = (unseen + r[3])
   m[4] = (m[4] - r[3])
@@ -5966,10 +5239,8 @@ F.meter_Meter_Turn = function(m, from, to, r, t, seen, unseen)
  do
   local k = r[1]
   while (k < (r[1] + 512)) do
-   do
-    local t1_, t1_o = F.meter_Ring_at(r, k)
-    t1_[t1_o+1] = 0
-   end
+   local t1_, t1_o = F.meter_Ring_at(r, k)
+   t1_[t1_o+1] = 0
    k = (k + 1)
   end
  end
@@ -5985,15 +5256,12 @@ F.meter_Meter_Turn = function(m, from, to, r, t, seen, unseen)
  local t4_, t4_o = F.meter_Ring_at(r, quo(((t + F.meter_Ring_slack(r, to))), to[5]))
  t4_[t4_o+1] = (t4_[t4_o+1] + unseen)
 end
--- internal/order/index.go:54
-F.order_Queue_findLane = function(key)
+F.order_Queue_findLane = function(key) -- internal/order/index.go:54
  local h = F.order_LaneKey_hash(key)
  do
   local i, p = indexSeek(X.laneIx, h, 0)
   while (i ~= 0) do
-   do
-    if (same((S_qlanes[i] or ld(S_qlanes, i)), 0, key, 0, 3)) then return i end
-   end
+   if (same((S_qlanes[i] or ld(S_qlanes, i)), 0, key, 0, 3)) then return i end
    local t1_, t2_ = indexSeek(X.laneIx, h, p)
    i = t1_
    p = t2_
@@ -6001,17 +5269,14 @@ F.order_Queue_findLane = function(key)
  end
  return 0
 end
--- internal/order/index.go:143
-F.order_Queue_findMember = function(lane, class, agent)
+F.order_Queue_findMember = function(lane, class, agent) -- internal/order/index.go:143
  local h = F.order_memberHash(lane, class, agent)
  do
   local i, p = indexSeek(X.membIx, h, 0)
   while (i ~= 0) do
    do
-    do
-     local m = (S_qmembers[i] or ld(S_qmembers, i))
-     if (((m[4] == agent) and (m[10] == class)) and (m[5] == lane)) then return i end
-    end
+    local m = (S_qmembers[i] or ld(S_qmembers, i))
+    if (((m[4] == agent) and (m[10] == class)) and (m[5] == lane)) then return i end
    end
    local t1_, t2_ = indexSeek(X.membIx, h, p)
    i = t1_
@@ -6020,8 +5285,7 @@ F.order_Queue_findMember = function(lane, class, agent)
  end
  return 0
 end
--- internal/order/tags.go:70
-F.order_correct = function(start, start_o, finish, finish_o, delta, waits)
+F.order_correct = function(start, start_o, finish, finish_o, delta, waits) -- internal/order/tags.go:70
  local old = finish[finish_o+1]
  finish[finish_o+1] = max((old + delta), 0)
  if (waits and (start[start_o+1] == old)) then
@@ -6030,34 +5294,26 @@ F.order_correct = function(start, start_o, finish, finish_o, delta, waits)
   start[start_o+1] = (start[start_o+1] > finish[finish_o+1] and start[start_o+1] or finish[finish_o+1])
  end
 end
--- internal/order/tags.go:33
-F.order_Queue_partCost = function(l, class, i, cost)
+F.order_Queue_partCost = function(l, class, i, cost) -- internal/order/tags.go:33
  local all = max((S_qdomains[l[i+4]] or ld(S_qdomains, l[i+4]))[class+3], 1)
  local here = max(l[(class)*39+70], 1)
  return quo(mul((cost * 256), all), (mul((cfg[class+100] > 1 and cfg[class+100] or 1), here)))
 end
--- internal/order/queue.go:272
-F.order_domain_level = function(d)
+F.order_domain_level = function(d) -- internal/order/queue.go:272
  if (same(d, 2, ({0,0,0,0,0,0,0,0,0}), 0, 9)) then d[1] = (d[1] > d[2] and d[1] or d[2]) end
 end
--- internal/order/tags.go:81
-F.order_Queue_rekey = function(member)
+F.order_Queue_rekey = function(member) -- internal/order/tags.go:81
  if (cfg[84] == 2) then return end
- do
-  local f = (S_qmembers[member] or ld(S_qmembers, member))[7]
-  while (f ~= 0) do
-   do
-    if ((S_qflows[f] or ld(S_qflows, f))[16] == 0) then
-     F.order_Queue_leave(f)
-     F.order_Queue_enter(f)
-    end
-   end
-   f = (S_qflows[f] or ld(S_qflows, f))[15]
+ local f = (S_qmembers[member] or ld(S_qmembers, member))[7]
+ while (f ~= 0) do
+  if ((S_qflows[f] or ld(S_qflows, f))[16] == 0) then
+   F.order_Queue_leave(f)
+   F.order_Queue_enter(f)
   end
+  f = (S_qflows[f] or ld(S_qflows, f))[15]
  end
 end
--- internal/meter/charge.go:195
-F.meter_Meter_Brief = function(m, d, r)
+F.meter_Meter_Brief = function(m, d, r) -- internal/meter/charge.go:195
  local slack = F.meter_Ring_slack(r, d)
  if ((d[7] ~= 0) or ((r ~= nil) and (r[4] ~= 0))) then return slack end
  local back = d[4]
@@ -6067,12 +5323,10 @@ F.meter_Meter_Brief = function(m, d, r)
  end
  return min(slack, max((3 * F.meter_ceilDiv(back, 10)), 250000))
 end
--- internal/order/queue.go:202
-F.order_Queue_Number = function(w)
+F.order_Queue_Number = function(w) -- internal/order/queue.go:202
  return (S_qwaiters[w] or ld(S_qwaiters, w))[5]
 end
--- internal/meter/withheld.go:14
-F.meter_Meter_rate = function(m, d)
+F.meter_Meter_rate = function(m, d) -- internal/meter/withheld.go:14
  local n = 0
  local w = 0
  if ((d[9] == 0) or (m[3] == 0)) then return m[2], m[3] end
@@ -6087,8 +5341,7 @@ F.meter_Meter_rate = function(m, d)
  end
  return n, w
 end
--- internal/flat/tree.go:124
-F.flat_Tree_rotateUp = function(root, root_o, i)
+F.flat_Tree_rotateUp = function(root, root_o, i) -- internal/flat/tree.go:124
  local n = (S_tnodes[i] or ld(S_tnodes, i))
  local pi = n[6]
  local p = (S_tnodes[pi] or ld(S_tnodes, pi))
@@ -6105,8 +5358,7 @@ F.flat_Tree_rotateUp = function(root, root_o, i)
  n[6], p[6] = p[6], i
  F.flat_Tree_replace(root, root_o, n[6], pi, i)
 end
--- internal/flat/tree.go:141
-F.flat_Tree_replace = function(root, root_o, parent, old, now_)
+F.flat_Tree_replace = function(root, root_o, parent, old, now_) -- internal/flat/tree.go:141
  if (parent == 0) then
   root[root_o+1] = now_
   return 
@@ -6118,28 +5370,22 @@ F.flat_Tree_replace = function(root, root_o, parent, old, now_)
   p[5] = now_
  end
 end
--- internal/flat/tree.go:21
-F.flat_Key_Less = function(k, l)
+F.flat_Key_Less = function(k, l) -- internal/flat/tree.go:21
  return ((k[1] < l[1]) or ((k[1] == l[1]) and (k[2] < l[2])))
 end
--- internal/order/heads.go:33
-F.order_Strictness_in = function(s, k)
+F.order_Strictness_in = function(s, k) -- internal/order/heads.go:33
  return ((s[1] ~= 0) or ((s[2] and true or false) and s[2](k)))
 end
--- internal/order/heads.go:156
-F.order_Queue_rankOf = function(class, lead, seq, strict)
- do
-  if (strict or (cfg[84] == 1)) then
-   return {class,lead,seq}
-  elseif (cfg[84] == 2) then
-   return {seq,0,0}
-  else
-   return {lead,class,seq}
-  end
+F.order_Queue_rankOf = function(class, lead, seq, strict) -- internal/order/heads.go:156
+ if (strict or (cfg[84] == 1)) then
+  return {class,lead,seq}
+ elseif (cfg[84] == 2) then
+  return {seq,0,0}
+ else
+  return {lead,class,seq}
  end
 end
--- internal/order/heads.go:146
-F.order_Queue_lead = function(l, class)
+F.order_Queue_lead = function(l, class) -- internal/order/heads.go:146
  local most = 0
  if (cfg[84] == 2) then return 0 end
  for k = 0, l[20] - 1 do
@@ -6147,12 +5393,10 @@ F.order_Queue_lead = function(l, class)
  end
  return most
 end
--- internal/order/heads.go:107
-F.order_rank_next = function(a, a_o)
+F.order_rank_next = function(a, a_o) -- internal/order/heads.go:107
  return {a[a_o+1],a[a_o+2],(a[a_o+3] + 1)}
 end
--- internal/order/index.go:102
-F.order_Queue_dropLane = function(i)
+F.order_Queue_dropLane = function(i) -- internal/order/index.go:102
  local l = (S_qlanes[i] or ld(S_qlanes, i))
  if (l[22] ~= 0) then
   local t1_ = (S_qlanes[l[22]] or ld(S_qlanes, l[22]))
@@ -6170,66 +5414,53 @@ F.order_Queue_dropLane = function(i)
  indexRemove(X.laneIx, F.order_LaneKey_hash(l), i)
  slabFree(S_qlanes, i)
 end
--- internal/pool/pauses.go:195
-F.pool_Pool_strictLane = function(lane, phase)
+F.pool_Pool_strictLane = function(lane, phase) -- internal/pool/pauses.go:195
  do
   local i = once[26]
   while (i ~= 0) do
-   do
-    local g = (S_gates[i] or ld(S_gates, i))
-    if ((F.pool_pauseRec_covers(g, lane[1], lane[2]) and (g[1] >= phase)) and (g[1] ~= 0)) then return true end
-   end
+   local g = (S_gates[i] or ld(S_gates, i))
+   if ((F.pool_pauseRec_covers(g, lane[1], lane[2]) and (g[1] >= phase)) and (g[1] ~= 0)) then return true end
    i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
  return false
 end
--- internal/meter/ready.go:24
-F.meter_Meter_readyWithin = function(m, d, r, t, need, capacity)
+F.meter_Meter_readyWithin = function(m, d, r, t, need, capacity) -- internal/meter/ready.go:24
  local deficit = ((need + F.meter_Meter_Used(m, d, r)) - capacity)
  if (deficit <= 0) then return t end
- do
-  if (d[1] == 3) then
-   return 9007199254740992
-  elseif (d[1] == 0) then
-   return F.meter_Meter_bucketReady(m, d, r, t, deficit)
-  elseif F.meter_Meter_slices(m, d) then
-   do
-    local k = r[1]
-    while (k < (r[1] + 512)) do
-     do
-      do
-       deficit = (deficit - far(1, F.meter_Ring_at(r, k)))
-       if (deficit <= 0) then return (mul(((k + 1)), d[5]) + d[4]) end
-      end
-     end
-     k = (k + 1)
-    end
-   end
-   return 9007199254740992
-  elseif (((m[4] + m[6]) + need) <= capacity) then
-   return m[8]
-  elseif ((m[4] + need) <= capacity) then
-   return (m[8] + d[4])
-  else
-   return 9007199254740992
-  end
- end
-end
--- internal/order/heads.go:121
-F.order_Queue_carry = function()
- local t2_ = T[4]
- for t1_ = 0, #t2_ - 1 do
-  local h = copy_(t2_[t1_+1], 0, 6)
+ if (d[1] == 3) then
+  return 9007199254740992
+ elseif (d[1] == 0) then
+  return F.meter_Meter_bucketReady(m, d, r, t, deficit)
+ elseif F.meter_Meter_slices(m, d) then
   do
-   local k, l = 0, (S_qlanes[h[2]] or ld(S_qlanes, h[2]))
-   while (k < l[20]) do
+   local k = r[1]
+   while (k < (r[1] + 512)) do
     do
-     local t3_ = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
-     t3_[12] = (-9.2233720368547758e+18)
+     deficit = (deficit - far(1, F.meter_Ring_at(r, k)))
+     if (deficit <= 0) then return (mul(((k + 1)), d[5]) + d[4]) end
     end
     k = (k + 1)
    end
+  end
+  return 9007199254740992
+ elseif (((m[4] + m[6]) + need) <= capacity) then
+  return m[8]
+ elseif ((m[4] + need) <= capacity) then
+  return (m[8] + d[4])
+ else
+  return 9007199254740992
+ end
+end
+F.order_Queue_carry = function() -- internal/order/heads.go:121
+ local t2_ = T[4]
+ for t1_ = 0, #t2_ - 1 do
+  local h = copy_(t2_[t1_+1], 0, 6)
+  local k, l = 0, (S_qlanes[h[2]] or ld(S_qlanes, h[2]))
+  while (k < l[20]) do
+   local t3_ = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
+   t3_[12] = (-9.2233720368547758e+18)
+   k = (k + 1)
   end
  end
  local t5_ = T[4]
@@ -6253,8 +5484,7 @@ F.order_Queue_carry = function()
  end
  T[4] = {}
 end
--- internal/order/ahead.go:63
-F.order_Queue_sooner = function(w, own)
+F.order_Queue_sooner = function(w, own) -- internal/order/ahead.go:63
  local sum_ = 0
  local wt = (S_qwaiters[w] or ld(S_qwaiters, w))
  local me = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
@@ -6264,7 +5494,6 @@ F.order_Queue_sooner = function(w, own)
  do
   local n = F.flat_Tree_Min(l[me[8]+25])
   while ((n ~= 0) and F.flat_Key_Less((F.flat_Tree_KeyOf(n)), tag)) do
-   local t1_ = false
    repeat
     do
      looks = (looks + 1)
@@ -6275,32 +5504,27 @@ F.order_Queue_sooner = function(w, own)
     local m = (S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))
     sum_ = (sum_ + min(max((tag[1] - m[1]), (S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[6]), m[3]))
    until true
-   if t1_ then break end
    n = F.flat_Tree_Next(n)
   end
  end
  return sum_
 end
--- internal/order/ahead.go:45
-F.order_Queue_higher = function(l, class, lead, ahead, above)
+F.order_Queue_higher = function(l, class, lead, ahead, above) -- internal/order/ahead.go:45
  local sum_ = 0
  local finish = (l[(class)*39+(lead)*2+34] + F.order_Queue_partCost(l, class, lead, (ahead < 17179869184 and ahead or 17179869184)))
  for i = 0, 9 - 1 do
   local o, o_o = l, (i)*39+33
-  do
-   if (((i == class) or (o[o_o+36] == 0)) or (above and (i > class))) then
-   elseif (cfg[84] == 0) then
-    local room = max((finish - o[o_o+(lead)*2+1]), 0)
-    sum_ = (sum_ + min(quo(mul(room, cfg[i+100]), 256), o[o_o+35]))
-   elseif (i < class) then
-    sum_ = (sum_ + o[o_o+35])
-   end
+  if (((i == class) or (o[o_o+36] == 0)) or (above and (i > class))) then
+  elseif (cfg[84] == 0) then
+   local room = max((finish - o[o_o+(lead)*2+1]), 0)
+   sum_ = (sum_ + min(quo(mul(room, cfg[i+100]), 256), o[o_o+35]))
+  elseif (i < class) then
+   sum_ = (sum_ + o[o_o+35])
   end
  end
  return sum_
 end
--- internal/meter/ready.go:75
-F.meter_Meter_Estimate = function(m, d, r, t, ahead, need)
+F.meter_Meter_Estimate = function(m, d, r, t, ahead, need) -- internal/meter/ready.go:75
  if ((m[1] == 0) or (d[1] == 3)) then return t end
  if (d[1] == 0) then
   local deficit = ((ahead + need) - F.meter_Meter_Room(m, d, r))
@@ -6319,49 +5543,40 @@ F.meter_Meter_Estimate = function(m, d, r, t, ahead, need)
  if (at == 9007199254740992) then at = t end
  return min((at + mul(min(rounds, quo(9007199254740992, d[4])), d[4])), 9007199254740992)
 end
--- internal/meter/ring.go:64
-F.meter_Ring_stood = function(r, t, level)
+F.meter_Ring_stood = function(r, t, level) -- internal/meter/ring.go:64
  if (r == nil) then return end
- do
-  local m, m_o = r, (fmod(quo(t, 30000000), 8))*2+8
-  if (m[m_o+1] == quo(t, 30000000)) then
-   m[m_o+2] = (m[m_o+2] < level and m[m_o+2] or level)
-  else
-   m[m_o+1], m[m_o+2] = quo(t, 30000000), level
-  end
+ local m, m_o = r, (fmod(quo(t, 30000000), 8))*2+8
+ if (m[m_o+1] == quo(t, 30000000)) then
+  m[m_o+2] = (m[m_o+2] < level and m[m_o+2] or level)
+ else
+  m[m_o+1], m[m_o+2] = quo(t, 30000000), level
  end
 end
--- internal/meter/meter.go:191
-F.meter_Meter_certain = function(m)
+F.meter_Meter_certain = function(m) -- internal/meter/meter.go:191
  if (m[6] > 0) then return (m[5] - 1) end
  return m[5]
 end
--- internal/meter/ring.go:31
-F.meter_Ring_came = function(r, d, t, amount)
+F.meter_Ring_came = function(r, d, t, amount) -- internal/meter/ring.go:31
  if ((t - r[(fmod(r[25], 8))*2+9]) >= quo(d[4], 64)) then
   r[25] = (r[25] + 1)
   r[(fmod(r[25], 8))*2+9], r[(fmod(r[25], 8))*2+10] = t, r[8]
  end
  r[8] = (r[8] + amount)
 end
--- internal/meter/meter.go:222
-F.meter_ceilDiv = function(a, b)
+F.meter_ceilDiv = function(a, b) -- internal/meter/meter.go:222
  return quo((((a + b) - 1)), b)
 end
--- internal/order/tags.go:143
-F.order_Queue_partOf = function(m)
+F.order_Queue_partOf = function(m) -- internal/order/tags.go:143
  return (S_qlanes[m[5]] or ld(S_qlanes, m[5])), (m[10])*39+33
 end
--- internal/order/index.go:166
-F.order_Queue_dropMember = function(i)
+F.order_Queue_dropMember = function(i) -- internal/order/index.go:166
  local m = (S_qmembers[i] or ld(S_qmembers, i))
  F.order_Queue_leaveIdle(i)
  indexRemove(X.membIx, F.order_memberHash(m[5], m[10], m[4]), i)
  F.flat_Names_Drop(m[4])
  slabFree(S_qmembers, i)
 end
--- internal/meter/charge.go:274
-F.meter_Meter_undrain = function(m, r, t, mark, amount)
+F.meter_Meter_undrain = function(m, r, t, mark, amount) -- internal/meter/charge.go:274
  if (mark < m[10]) then return end
  local still = amount
  if (m[2] > 0) then
@@ -6375,28 +5590,23 @@ F.meter_Meter_undrain = function(m, r, t, mark, amount)
  F.meter_Ring_lower(r, mark, t, back)
  m[5] = (m[5] - back)
 end
--- internal/pool/crowd.go:59
-F.pool_Pool_uncharged = function(i)
+F.pool_Pool_uncharged = function(i) -- internal/pool/crowd.go:59
  local in_, _, r = F.pool_Pool_touch(i)
  return (F.meter_Meter_Idle(in_) and (((r == nil) or (r[3] == 0))))
 end
--- internal/meter/def.go:68
-F.meter_Def_NeedsRing = function(d)
- do
-  local t1_ = d[1]
-  if t1_ == 0 then
-   return (d[2] ~= 2)
-  elseif t1_ == 1 then
-   return true
-  elseif t1_ == 2 then
-   return (d[2] ~= 2)
-  else
-   return false
-  end
+F.meter_Def_NeedsRing = function(d) -- internal/meter/def.go:68
+ local t1_ = d[1]
+ if t1_ == 0 then
+  return (d[2] ~= 2)
+ elseif t1_ == 1 then
+  return true
+ elseif t1_ == 2 then
+  return (d[2] ~= 2)
+ else
+  return false
  end
 end
--- internal/meter/def.go:104
-F.meter_Meter_Start = function(m, d, r, t, size, burst, reset)
+F.meter_Meter_Start = function(m, d, r, t, size, burst, reset) -- internal/meter/def.go:104
  do
   local err = F.meter_Meter_Resize(m, d, size, burst)
   if (err and true or false) then return err end
@@ -6418,29 +5628,25 @@ F.meter_Meter_Start = function(m, d, r, t, size, burst, reset)
  end
  return nil
 end
--- internal/pool/crowd.go:89
-F.pool_Pool_resetOf = function(limit, scope, scope_o)
+F.pool_Pool_resetOf = function(limit, scope, scope_o) -- internal/pool/crowd.go:89
  local l = (S_limits[limit+1] or ld(S_limits, limit+1))
  if (((l[7] ~= 0) and F.meter_Def_NeedsRing((S_defs[limit+1] or ld(S_defs, limit+1)))) and (same(scope, scope_o, (F.pool_Pool_crowdScope(l[7])), 0, 5))) then
   return 0
  end
  return l[14]
 end
--- internal/pool/crowd.go:65
-F.pool_Pool_enroll = function(limit, scope, scope_o, i)
+F.pool_Pool_enroll = function(limit, scope, scope_o, i) -- internal/pool/crowd.go:65
  local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
  if (per == 0) then return end
  once[limit+65] = (once[limit+65] + 1)
  if (same(scope, scope_o, (F.pool_Pool_crowdScope(per)), 0, 5)) then once[limit+81], once[limit+97] = i, 0 end
 end
--- internal/policy/floor.go:17
-F.policy_Floor_At = function(l, t)
+F.policy_Floor_At = function(l, t) -- internal/policy/floor.go:17
  if (l[2] == 0) then return l[1] end
  local left = min(max((l[3] - t), 0), l[2])
  return floor((((l[1] * left) / l[2]) + 0.5))
 end
--- internal/policy/floor.go:26
-F.policy_Floor_When = function(l, t, left)
+F.policy_Floor_When = function(l, t, left) -- internal/policy/floor.go:26
  do
   if (F.policy_Floor_At(l, t) <= left) then
    return t
@@ -6456,76 +5662,63 @@ F.policy_Floor_When = function(l, t, left)
  end
  return (at > t and at or t)
 end
--- internal/pool/stock.go:268
-F.pool_Pool_amber = function(in_, d, room, size)
+F.pool_Pool_amber = function(in_, d, room, size) -- internal/pool/stock.go:268
  if (not F.pool_Pool_lightBinds(d)) then return false end
  local green = {F.policy_Part(size, cfg[29]),d[4],in_[8]}
  if (cfg[31] ~= 0) then green[2] = 0 end
  return (room < F.policy_Floor_At(green, once[1]))
 end
--- internal/pool/leases.go:43
-F.pool_Pool_living = function()
+F.pool_Pool_living = function() -- internal/pool/leases.go:43
  local set = 0
  for c = 0, cfg[3] - 1 do
   if F.pool_Pool_alive(c) then set = bor(set, (1 * 2^(c))) end
  end
  return set
 end
--- internal/policy/share.go:38
-F.policy_Shares_Floor = function(s, class, light)
+F.policy_Shares_Floor = function(s, class, light) -- internal/policy/share.go:38
  local highest = 0
  local others = 0
  for i = 0, 8 - 1 do
-  do
-   local t2_ = i
-   if t2_ == class then
-   elseif t2_ == 0 then
-    highest = F.policy_Shares_unused(s, i)
-   else
-    others = (others + F.policy_Shares_unused(s, i))
-   end
+  local t2_ = i
+  if t2_ == class then
+  elseif t2_ == 0 then
+   highest = F.policy_Shares_unused(s, i)
+  else
+   others = (others + F.policy_Shares_unused(s, i))
   end
  end
  if ((s[class+10] >= F.policy_Shares_Guaranteed(s, class)) and ((highest + others) > 0)) then highest = (highest > light and highest or light) end
  return (highest + others)
 end
--- internal/pool/leases.go:54
-F.pool_Pool_nextDeath = function(but)
+F.pool_Pool_nextDeath = function(but) -- internal/pool/leases.go:54
  local at = 9007199254740992
  for c = 0, cfg[3] - 1 do
   if (c ~= but) then at = min(at, F.pool_Pool_deathOf(c)) end
  end
  return at
 end
--- internal/pool/plan.go:10
-F.pool_Pool_hasPerson = function(tk, in_)
+F.pool_Pool_hasPerson = function(tk, in_) -- internal/pool/plan.go:10
  if (F.pool_Pool_alive(0) or (F.pool_Pool_stockOf(in_)[2] > 0)) then return true end
  for k = 0, tk[25] - 1 do
-  local t2_ = false
   repeat
    local c, c_o = tk, (k)*5+35
    if (not ((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[13] ~= 0)) then break end
    local other = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
    if ((other[8] > once[1]) and (F.pool_Pool_stockOf(other)[2] > 0)) then return true end
   until true
-  if t2_ then break end
  end
  return false
 end
--- internal/policy/plan.go:11
-F.policy_Ease = function(window)
+F.policy_Ease = function(window) -- internal/policy/plan.go:11
  return min(900000000, quo(window, 20))
 end
--- internal/policy/plan.go:15
-F.policy_EaseFloor = function(size, opened, eased)
+F.policy_EaseFloor = function(size, opened, eased) -- internal/policy/plan.go:15
  return {size,(5 * eased),(opened + (5 * eased))}
 end
--- internal/policy/breaker.go:151
-F.policy_Breaker_Press = function(b, b_o, t)
+F.policy_Breaker_Press = function(b, b_o, t) -- internal/policy/breaker.go:151
  if (b[b_o+1] ~= 0) then b[b_o+7] = t end
 end
--- internal/policy/breaker.go:189
-F.policy_Breaker_Allow = function(b, b_o, t)
+F.policy_Breaker_Allow = function(b, b_o, t) -- internal/policy/breaker.go:189
  local ok = false
  local at = 0
  if (b[b_o+1] ~= 0) then
@@ -6538,8 +5731,7 @@ F.policy_Breaker_Allow = function(b, b_o, t)
  end
  return (b[b_o+14] < (1 * 2^((step_ > 0 and step_ or 0)))), (b[b_o+13] + (((step_ + 1)) * 500000))
 end
--- internal/order/index.go:64
-F.order_Queue_laneOf = function(key, costs)
+F.order_Queue_laneOf = function(key, costs) -- internal/order/index.go:64
  do
   local i = F.order_Queue_findLane(key)
   if (i ~= 0) then
@@ -6563,8 +5755,7 @@ F.order_Queue_laneOf = function(key, costs)
  indexAdd(X.laneIx, F.order_LaneKey_hash(key), i)
  return i
 end
--- internal/order/index.go:154
-F.order_Queue_memberOf = function(lane, class, agent)
+F.order_Queue_memberOf = function(lane, class, agent) -- internal/order/index.go:154
  do
   local i = F.order_Queue_findMember(lane, class, agent)
   if (i ~= 0) then return i end
@@ -6576,12 +5767,10 @@ F.order_Queue_memberOf = function(lane, class, agent)
  F.order_Queue_enterIdle(i)
  return i
 end
--- internal/order/queue.go:196
-F.order_Queue_Lanes = function()
+F.order_Queue_Lanes = function() -- internal/order/queue.go:196
  return slabLen(S_qlanes)
 end
--- internal/meter/def.go:84
-F.meter_Rate = function(size, window, capacity)
+F.meter_Rate = function(size, window, capacity) -- internal/meter/def.go:84
  local n = 0
  local w = 0
  local err = nil
@@ -6589,11 +5778,9 @@ F.meter_Rate = function(size, window, capacity)
  do
   local a, b = n, w
   while true do
-   do
-    if (b == 0) then
-     n, w = quo(n, a), quo(w, a)
-     break
-    end
+   if (b == 0) then
+    n, w = quo(n, a), quo(w, a)
+    break
    end
    a, b = b, fmod(a, b)
   end
@@ -6606,57 +5793,45 @@ F.meter_Rate = function(size, window, capacity)
  end
  return n, w, nil
 end
--- internal/pause/pause.go:172
-F.pause_State_LimitsKnown = function(g)
+F.pause_State_LimitsKnown = function(g) -- internal/pause/pause.go:172
  if ((g[1] == 3) and (g[3] == 0)) then g[1] = 0 end
 end
--- internal/meter/ring.go:125
-F.meter_Ring_Rescale = function(r, from, to, t)
+F.meter_Ring_Rescale = function(r, from, to, t) -- internal/meter/ring.go:125
  r[8], r[2], r[25] = F.meter_Ring_Recent(r, from, t), 0, quo(t, to[4])
 end
--- internal/meter/turn.go:60
-F.meter_DrainTime = function(size, window, amount)
+F.meter_DrainTime = function(size, window, amount) -- internal/meter/turn.go:60
  local n, w, err = F.meter_Rate(size, window, size)
  if (err and true or false) then return 0, false end
  return F.meter_ceilDiv(mul(amount, w), n), true
 end
--- internal/meter/ring.go:40
-F.meter_Ring_goneSince = function(r, d, t)
+F.meter_Ring_goneSince = function(r, d, t) -- internal/meter/ring.go:40
  local n = r[8]
  do
   local k = r[25]
   while (k > (r[25] - 8)) do
-   do
-    if (k <= 0) then return r[8], true end
-    local m, m_o = r, (fmod(k, 8))*2+8
-    if ((t - m[m_o+1]) >= quo(d[4], 64)) then return (r[8] - n), true end
-    if (m[m_o+1] <= t) then return (r[8] - m[m_o+2]), true end
-    n = m[m_o+2]
-   end
+   if (k <= 0) then return r[8], true end
+   local m, m_o = r, (fmod(k, 8))*2+8
+   if ((t - m[m_o+1]) >= quo(d[4], 64)) then return (r[8] - n), true end
+   if (m[m_o+1] <= t) then return (r[8] - m[m_o+2]), true end
+   n = m[m_o+2]
    k = (k - 1)
   end
  end
  return 0, false
 end
--- internal/policy/breaker.go:185
-F.policy_Breaker_at = function(b, b_o, i)
+F.policy_Breaker_at = function(b, b_o, i) -- internal/policy/breaker.go:185
  return copy_(b.ring, (fmod(((b[b_o+11] + i)), 64))*2, 2)
 end
--- internal/policy/breaker.go:123
-F.policy_Breaker_close = function(b, b_o, t)
+F.policy_Breaker_close = function(b, b_o, t) -- internal/policy/breaker.go:123
  if (b[b_o+1] ~= 0) then b[b_o+1], b[b_o+9], b[b_o+13], b[b_o+14] = 0, 1, t, 0 end
 end
--- internal/policy/breaker.go:179
-F.policy_Breaker_keep = function(b, b_o, n)
- do
-  local drop = (b[b_o+12] - (((n > 0 and n or 0) + 2147483648) % 4294967296 - 2147483648))
-  if (drop > 0) then
-   b[b_o+11], b[b_o+12], b[b_o+10] = fmod(((b[b_o+11] + drop)), 64), (b[b_o+12] - drop), 1
-  end
+F.policy_Breaker_keep = function(b, b_o, n) -- internal/policy/breaker.go:179
+ local drop = (b[b_o+12] - (((n > 0 and n or 0) + 2147483648) % 4294967296 - 2147483648))
+ if (drop > 0) then
+  b[b_o+11], b[b_o+12], b[b_o+10] = fmod(((b[b_o+11] + drop)), 64), (b[b_o+12] - drop), 1
  end
 end
--- internal/policy/breaker.go:82
-F.policy_Breaker_Judge = function(b, b_o, r, t, reset, room)
+F.policy_Breaker_Judge = function(b, b_o, r, t, reset, room) -- internal/policy/breaker.go:82
  if ((b[b_o+4] ~= 0) and (b[b_o+4] <= t)) then F.policy_Breaker_over(b, b_o, b[b_o+4]) end
  F.policy_Breaker_keep(b, b_o, (r[2] < 64 and r[2] or 64))
  F.policy_Breaker_age(b, b_o, t)
@@ -6667,91 +5842,73 @@ F.policy_Breaker_Judge = function(b, b_o, r, t, reset, room)
  if (((b[b_o+1] ~= 0) or (b[b_o+5] == 0)) or (b[b_o+4] == 0)) then return end
  if ((b[b_o+5] < b[b_o+4]) and ((b[b_o+5] - t) <= r[1])) then F.policy_Breaker_trip(b, b_o, t, (room > 0 and room or 0)) end
 end
--- internal/pause/pause.go:45
-F.pause_Backoff_after = function(b, b_o, n)
+F.pause_Backoff_after = function(b, b_o, n) -- internal/pause/pause.go:45
  local d = b[b_o+1]
  do
   while ((n > 1) and (d < b[b_o+3])) do
-   do
-    d = mul(d, (b[b_o+2] > 1 and b[b_o+2] or 1))
-    if (b[b_o+2] <= 1) then break end
-   end
+   d = mul(d, (b[b_o+2] > 1 and b[b_o+2] or 1))
+   if (b[b_o+2] <= 1) then break end
    n = (n - 1)
   end
  end
  return (d < b[b_o+3] and d or b[b_o+3])
 end
--- internal/order/index.go:135
-F.order_Queue_leaveDomain = function(i)
+F.order_Queue_leaveDomain = function(i) -- internal/order/index.go:135
  local d = (S_qdomains[i] or ld(S_qdomains, i))
- do
-  d[14] = (d[14] - 1)
-  if (d[14] == 0) then
-   indexRemove(X.domIx, F.order_onHash(d[13]), i)
-   slabFree(S_qdomains, i)
-  end
+ d[14] = (d[14] - 1)
+ if (d[14] == 0) then
+  indexRemove(X.domIx, F.order_onHash(d[13]), i)
+  slabFree(S_qdomains, i)
  end
 end
--- internal/meter/ready.go:51
-F.meter_Meter_bucketReady = function(m, d, r, t, deficit)
+F.meter_Meter_bucketReady = function(m, d, r, t, deficit) -- internal/meter/ready.go:51
  local probe = {m[1],m[2],m[3],0,m[5],m[6],t,0,0,0}
  if (r ~= nil) then
-  do
-   local k, left = r[1], r[3]
-   while ((left > 0) and (deficit > probe[5])) do
-    local t1_ = false
-    repeat
-     local c = far(1, F.meter_Ring_at(r, k))
-     if (c == 0) then break end
-     left = (left - c)
-     local before = probe[5]
-     F.meter_Meter_drain(probe, d, mul(((k + 1)), d[5]))
-     deficit = (deficit - (before - probe[5]))
-     F.meter_Meter_fill(probe, d, nil, c)
-    until true
-    if t1_ then break end
-    k = (k + 1)
-   end
+  local k, left = r[1], r[3]
+  while ((left > 0) and (deficit > probe[5])) do
+   repeat
+    local c = far(1, F.meter_Ring_at(r, k))
+    if (c == 0) then break end
+    left = (left - c)
+    local before = probe[5]
+    F.meter_Meter_drain(probe, d, mul(((k + 1)), d[5]))
+    deficit = (deficit - (before - probe[5]))
+    F.meter_Meter_fill(probe, d, nil, c)
+   until true
+   k = (k + 1)
   end
  end
  local n, w = F.meter_Meter_rate(m, d)
  if ((deficit > probe[5]) or (n == 0)) then return 9007199254740992 end
  return (probe[7] + F.meter_ceilDiv((mul(deficit, w) - probe[6]), n))
 end
--- internal/flat/tree.go:104
-F.flat_Tree_Next = function(i)
+F.flat_Tree_Next = function(i) -- internal/flat/tree.go:104
  do
   local right = (S_tnodes[i] or ld(S_tnodes, i))[5]
   if (right ~= 0) then return F.flat_Tree_Min(right) end
  end
- do
-  while true do
-   local parent = (S_tnodes[i] or ld(S_tnodes, i))[6]
-   if ((parent == 0) or ((S_tnodes[parent] or ld(S_tnodes, parent))[4] == i)) then return parent end
-   i = parent
-  end
+ while true do
+  local parent = (S_tnodes[i] or ld(S_tnodes, i))[6]
+  if ((parent == 0) or ((S_tnodes[parent] or ld(S_tnodes, parent))[4] == i)) then return parent end
+  i = parent
  end
 end
--- internal/meter/ring.go:76
-F.meter_Ring_lowest = function(r, from, to)
+F.meter_Ring_lowest = function(r, from, to) -- internal/meter/ring.go:76
  if ((r == nil) or ((quo(to, 30000000) - quo(from, 30000000)) >= 8)) then return 0 end
  local level = 1099511627776
  do
   local k = quo(from, 30000000)
   while (k <= quo(to, 30000000)) do
    do
-    do
-     local m, m_o = r, (fmod(k, 8))*2+8
-     if (m[m_o+1] == k) then level = (level < m[m_o+2] and level or m[m_o+2]) end
-    end
+    local m, m_o = r, (fmod(k, 8))*2+8
+    if (m[m_o+1] == k) then level = (level < m[m_o+2] and level or m[m_o+2]) end
    end
    k = (k + 1)
   end
  end
  return level
 end
--- internal/meter/def.go:139
-F.meter_nextReset = function(reset, window, t)
+F.meter_nextReset = function(reset, window, t) -- internal/meter/def.go:139
  local k = quo(((t - reset)), window)
  local next_ = (reset + mul(k, window))
  do
@@ -6761,12 +5918,10 @@ F.meter_nextReset = function(reset, window, t)
  end
  return next_
 end
--- internal/policy/share.go:31
-F.policy_Shares_unused = function(s, class)
+F.policy_Shares_unused = function(s, class) -- internal/policy/share.go:31
  return max((F.policy_Shares_Guaranteed(s, class) - s[class+10]), 0)
 end
--- internal/policy/share.go:17
-F.policy_Shares_Guaranteed = function(s, class)
+F.policy_Shares_Guaranteed = function(s, class) -- internal/policy/share.go:17
  if (band(s[18], ((1 * 2^(class)))) == 0) then return 0 end
  local sum_ = 0
  for i = 0, 8 - 1 do
@@ -6775,17 +5930,14 @@ F.policy_Shares_Guaranteed = function(s, class)
  end
  return (mul(quo(s[1], sum_), s[class+2]) + quo(mul(fmod(s[1], sum_), s[class+2]), sum_))
 end
--- internal/policy/breaker.go:162
-F.policy_Breaker_tooFewAt = function(b, b_o)
+F.policy_Breaker_tooFewAt = function(b, b_o) -- internal/policy/breaker.go:162
  if (b[b_o+12] < 3) then return b[b_o+4] end
  return (((F.policy_Breaker_at(b, b_o, (b[b_o+12] - 3)))[1] + 120000000) + 1)
 end
--- internal/order/index.go:85
-F.order_Queue_rebind = function(i, costs)
+F.order_Queue_rebind = function(i, costs) -- internal/order/index.go:85
  local l = (S_qlanes[i] or ld(S_qlanes, i))
  if (l[21] > 0) then return end
  for k = 0, l[20] - 1 do
-  local t2_ = false
   repeat
    if ((S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))[13] == costs[k+1]) then break end
    F.order_Queue_leaveDomain(l[k+4])
@@ -6794,22 +5946,18 @@ F.order_Queue_rebind = function(i, costs)
     clear_(l, (c)*39+(k)*2+33, 2)
    end
   until true
-  if t2_ then break end
  end
 end
--- internal/order/index.go:120
-F.order_Queue_domainOf = function(on)
+F.order_Queue_domainOf = function(on) -- internal/order/index.go:120
  local h = F.order_onHash(on)
  do
   local i, p = indexSeek(X.domIx, h, 0)
   while (i ~= 0) do
    do
-    do
-     local d = (S_qdomains[i] or ld(S_qdomains, i))
-     if (d[13] == on) then
-      d[14] = (d[14] + 1)
-      return i
-     end
+    local d = (S_qdomains[i] or ld(S_qdomains, i))
+    if (d[13] == on) then
+     d[14] = (d[14] + 1)
+     return i
     end
    end
    local t1_, t2_ = indexSeek(X.domIx, h, p)
@@ -6823,46 +5971,37 @@ F.order_Queue_domainOf = function(on)
  indexAdd(X.domIx, h, i)
  return i
 end
--- internal/policy/breaker.go:131
-F.policy_Breaker_over = function(b, b_o, t)
+F.policy_Breaker_over = function(b, b_o, t) -- internal/policy/breaker.go:131
  F.policy_Breaker_age(b, b_o, t)
  F.policy_Breaker_close(b, b_o, t)
  b[b_o+4] = 0
  F.policy_Breaker_forget(b, b_o, t)
 end
--- internal/policy/breaker.go:140
-F.policy_Breaker_age = function(b, b_o, t)
+F.policy_Breaker_age = function(b, b_o, t) -- internal/policy/breaker.go:140
  if (b[b_o+12] >= 3) then
-  do
-   local third = (F.policy_Breaker_at(b, b_o, (b[b_o+12] - 3)))[1]
-   if ((third < (t - 120000000)) and (not F.policy_Breaker_underPressure(b, b_o, t))) then
-    F.policy_Breaker_close(b, b_o, (((third > b[b_o+7] and third or b[b_o+7]) + 120000000) + 1))
-   end
+  local third = (F.policy_Breaker_at(b, b_o, (b[b_o+12] - 3)))[1]
+  if ((third < (t - 120000000)) and (not F.policy_Breaker_underPressure(b, b_o, t))) then
+   F.policy_Breaker_close(b, b_o, (((third > b[b_o+7] and third or b[b_o+7]) + 120000000) + 1))
   end
  end
  F.policy_Breaker_forget(b, b_o, (t - 120000000))
 end
--- internal/policy/breaker.go:157
-F.policy_Breaker_underPressure = function(b, b_o, t)
+F.policy_Breaker_underPressure = function(b, b_o, t) -- internal/policy/breaker.go:157
  return ((((b[b_o+1] ~= 0) and (not (b[b_o+8] ~= 0))) and (b[b_o+7] >= b[b_o+2])) and ((t - b[b_o+7]) <= 120000000))
 end
--- internal/policy/breaker.go:104
-F.policy_Breaker_follow = function(b, b_o, t, reset)
- do
-  if (reset <= 0) then
-   F.policy_Breaker_close(b, b_o, t)
-   b[b_o+4] = 0
-  elseif (reset <= t) then
-   F.policy_Breaker_over(b, b_o, t)
-  elseif (b[b_o+1] ~= 0) then
-   b[b_o+4] = (reset < b[b_o+6] and reset or b[b_o+6])
-  else
-   b[b_o+4] = reset
-  end
+F.policy_Breaker_follow = function(b, b_o, t, reset) -- internal/policy/breaker.go:104
+ if (reset <= 0) then
+  F.policy_Breaker_close(b, b_o, t)
+  b[b_o+4] = 0
+ elseif (reset <= t) then
+  F.policy_Breaker_over(b, b_o, t)
+ elseif (b[b_o+1] ~= 0) then
+  b[b_o+4] = (reset < b[b_o+6] and reset or b[b_o+6])
+ else
+  b[b_o+4] = reset
  end
 end
--- internal/policy/breaker.go:217
-F.policy_Breaker_forecast = function(b, b_o)
+F.policy_Breaker_forecast = function(b, b_o) -- internal/policy/breaker.go:217
  if (not (b[b_o+10] ~= 0)) then return end
  b[b_o+10], b[b_o+5] = 0, 0
  if (b[b_o+12] < 3) then return end
@@ -6889,12 +6028,10 @@ F.policy_Breaker_forecast = function(b, b_o)
  local ahead = (mx - ((((last[2] + my)) * xx) / xy))
  if (ahead <= 86400000000) then b[b_o+5] = max((last[1] + floor(ahead)), 1) end
 end
--- internal/policy/breaker.go:118
-F.policy_Breaker_trip = function(b, b_o, t, room)
+F.policy_Breaker_trip = function(b, b_o, t, room) -- internal/policy/breaker.go:118
  b[b_o+1], b[b_o+2], b[b_o+3], b[b_o+6] = 1, t, room, (b[b_o+4] + ((b[b_o+4] - t)))
 end
--- internal/policy/breaker.go:170
-F.policy_Breaker_forget = function(b, b_o, t)
+F.policy_Breaker_forget = function(b, b_o, t) -- internal/policy/breaker.go:170
  local n = b[b_o+12]
  do
   while ((n > 0) and ((F.policy_Breaker_at(b, b_o, (b[b_o+12] - n)))[1] < t)) do

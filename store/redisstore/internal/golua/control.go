@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 )
 
 // results returns what the function being translated returns.
@@ -60,14 +61,14 @@ func (tr *translator) hoists(e ast.Expr) bool {
 	return did
 }
 
-// continues reports whether a loop's body continues it.
-func continues(body *ast.BlockStmt) (found bool) {
+// branches reports whether a loop's body has a break or a continue that is about this loop.
+func branches(body *ast.BlockStmt, tok token.Token) (found bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch x := n.(type) {
 		case *ast.ForStmt, *ast.RangeStmt, *ast.FuncLit:
 			return false
 		case *ast.BranchStmt:
-			found = found || x.Tok == token.CONTINUE
+			found = found || x.Tok == tok
 		}
 		return true
 	})
@@ -76,20 +77,22 @@ func continues(body *ast.BlockStmt) (found bool) {
 
 // body translates a loop's body, with what comes after every round.
 func (tr *translator) body(b *ast.BlockStmt, head func(), post ast.Stmt) {
-	l := &loop{wraps: continues(b)}
+	l := &loop{wraps: branches(b, token.CONTINUE)}
+	breaks := l.wraps && branches(b, token.BREAK)
 	tr.loops = append(tr.loops, l)
 	tr.indent++
-	if l.wraps {
+	if breaks {
 		l.brk = tr.temp()
 		tr.line("local %s = false", l.brk)
+	}
+	if l.wraps {
 		tr.line("repeat")
 		tr.indent++
 	}
 	if head != nil {
 		head()
 	}
-	if len(b.List) > 0 && post != nil && !l.wraps {
-		// A block of its own, so that what it ends with may be followed by something.
+	if post != nil && !l.wraps && tr.needsBlock(b.List, post) {
 		tr.line("do")
 		tr.nested(b.List)
 		tr.line("end")
@@ -99,6 +102,8 @@ func (tr *translator) body(b *ast.BlockStmt, head func(), post ast.Stmt) {
 	if l.wraps {
 		tr.indent--
 		tr.line("until true")
+	}
+	if breaks {
 		tr.line("if %s then break end", l.brk)
 	}
 	tr.loops = tr.loops[:len(tr.loops)-1]
@@ -106,6 +111,38 @@ func (tr *translator) body(b *ast.BlockStmt, head func(), post ast.Stmt) {
 		tr.stmt(post, false)
 	}
 	tr.indent--
+}
+
+// needsBlock reports whether statements need a block of their own before another one: in Lua nothing follows a return or a break in
+// a block, and a variable that they declare would hide the other statement's of that name.
+func (tr *translator) needsBlock(list []ast.Stmt, next ast.Stmt) bool {
+	if len(list) == 0 {
+		return false
+	}
+	switch list[len(list)-1].(type) {
+	case *ast.ReturnStmt, *ast.BranchStmt:
+		return true
+	}
+	used := map[string]bool{}
+	ast.Inspect(next, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			used[id.Name] = true
+		}
+		return true
+	})
+	for _, s := range list {
+		var hides bool
+		switch x := s.(type) {
+		case *ast.AssignStmt:
+			hides = x.Tok == token.DEFINE && slices.ContainsFunc(x.Lhs, func(e ast.Expr) bool { return used[e.(*ast.Ident).Name] })
+		case *ast.DeclStmt:
+			hides = true
+		}
+		if hides {
+			return true
+		}
+	}
+	return false
 }
 
 func (tr *translator) forStmt(x *ast.ForStmt) {
@@ -264,5 +301,6 @@ func (tr *translator) inSwitch() *loop {
 		return nil
 	}
 	l := *tr.loops[len(tr.loops)-1]
+	l.inSwitch = true
 	return &l
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"go/format"
 	"regexp"
+	"slices"
+	"strings"
 )
 
 // shortIf is an if with one statement, which opens no block of its own.
@@ -12,7 +14,39 @@ var shortIf = regexp.MustCompile(`(?m)^( *if .{1,90} then)\n *([^- \n].{0,60}?) 
 
 var opens = regexp.MustCompile(`\b(do|then|else|repeat|function\(.*\))$`)
 
-// oneLiners writes such ifs in one line.
+// tidy writes ifs with one statement in one line, and leaves out blocks that end where the block around them does.
+func tidy(lua string) string {
+	return oneLiners(fewerBlocks(lua))
+}
+
+var closes = regexp.MustCompile(`^ *(end|else|elseif .*|until .*)$`)
+
+// fewerBlocks leaves out blocks with nothing between their end and that of the block around them: their variables end there anyway.
+func fewerBlocks(lua string) string {
+	lines := strings.Split(lua, "\n")
+	depth := func(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+	// From the end, so that a block within one that is left out is seen at the end of the next.
+	for i := len(lines) - 1; i >= 0; i-- {
+		if strings.TrimSpace(lines[i]) != "do" {
+			continue
+		}
+		end := i + 1
+		for lines[end] != strings.Repeat(" ", depth(lines[i]))+"end" {
+			end++
+		}
+		if end+1 >= len(lines) || !closes.MatchString(lines[end+1]) {
+			continue
+		}
+		for k := i + 1; k < end; k++ {
+			lines[k] = strings.TrimPrefix(lines[k], " ")
+		}
+		lines = slices.Delete(lines, end, end+1)
+		lines = slices.Delete(lines, i, i+1)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// oneLiners writes ifs with one statement in one line.
 func oneLiners(lua string) string {
 	return shortIf.ReplaceAllStringFunc(lua, func(s string) string {
 		m := shortIf.FindStringSubmatch(s)

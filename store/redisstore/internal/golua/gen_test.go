@@ -39,3 +39,17 @@ func TestShortIfsAreOneLine(t *testing.T) {
 		}
 	}
 }
+
+func TestBlocksThatEndWithAnotherAreLeftOut(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"if a then\n do\n  local x = 1\n end\nend\n":                         "if a then\n local x = 1\nend\n",
+		"if a then\n y()\n do\n  do\n   x()\n  end\n end\nelse\n z()\nend\n": "if a then\n y()\n x()\nelse\n z()\nend\n",
+		"while a do\n do\n  x()\n end\n i = i + 1\nend\n":                    "while a do\n do\n  x()\n end\n i = i + 1\nend\n",
+		"do\n x()\nend\n": "do\n x()\nend\n",
+	} {
+		if got := fewerBlocks(in); got != want {
+			t.Errorf("%q becomes %q", in, got)
+		}
+	}
+}

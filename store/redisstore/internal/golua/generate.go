@@ -52,7 +52,7 @@ func Generate(root string) (out Output, err error) {
 	}
 	tr.cfg.at("widest", 1)
 	out.Layout = tr.layout()
-	out.Lua = tr.declarations(out.Layout) + oneLiners(tr.out.String())
+	out.Lua = tr.declarations(out.Layout) + tidy(tr.out.String())
 	return out, nil
 }
 
@@ -67,7 +67,7 @@ func Functions(root, pkg string, names ...string) (lua string, err error) {
 	for _, name := range names {
 		tr.translate(prog.lookup(pkg + "." + name).(*types.Func))
 	}
-	return oneLiners(tr.out.String()), errors.Join(tr.refused...)
+	return tidy(tr.out.String()), errors.Join(tr.refused...)
 }
 
 func newTranslator(prog *program) *translator {

@@ -80,6 +80,7 @@ func TestWhatIsNotExactIsRefused(t *testing.T) {
 		"map":                 {"func F(m map[int]int) int { return m[1] }", "x.go:2", "index of map"},
 		"goroutine":           {"func F() {\n\tgo F()\n}", "x.go:3", "statement"},
 		"defer":               {"func F() {\n\tdefer F()\n}", "x.go:3", "statement"},
+		"break in a switch":   {"func F(a int) int {\n\tfor range a {\n\t\tswitch a {\n\t\tcase 1:\n\t\t\tbreak\n\t\t}\n\t}\n\treturn a\n}", "x.go:6", "leaves a switch"},
 		"library":             {"import \"math\"\n\nfunc F(a float64) float64 { return math.Sqrt(a) }", "x.go:4", "math.Sqrt"},
 	} {
 		dir := t.TempDir()

@@ -457,7 +457,7 @@ func (tr *translator) branch(x *ast.BranchStmt, last bool) {
 	l := tr.loops[len(tr.loops)-1]
 	stmt := "break"
 	switch {
-	case l == nil:
+	case l == nil, l.inSwitch && x.Tok == token.BREAK:
 		tr.fail(x, "leaves a switch")
 	case x.Tok == token.BREAK && l.wraps:
 		tr.line("%s = true", l.brk)

@@ -34,8 +34,10 @@ type translator struct {
 }
 
 type loop struct {
-	wraps bool // its body is in a block that can be left, which is how Lua continues
-	brk   string
+	wraps bool   // its body is in a block that can be left, which is how Lua continues
+	brk   string // the variable that a break sets in such a block
+
+	inSwitch bool // the statement is in a switch within the loop, which a break would leave
 }
 
 func (tr *translator) fail(n ast.Node, format string, args ...any) {
@@ -164,8 +166,7 @@ func (tr *translator) function(f *types.Func) {
 		fields = append(fields, decl.Recv.List...)
 	}
 	fields = append(fields, decl.Type.Params.List...)
-	tr.line("-- %s", tr.source(decl))
-	tr.line("F.%s = function(%s)", funcName(f), tr.params(fields))
+	tr.line("F.%s = function(%s) -- %s", funcName(f), tr.params(fields), tr.source(decl))
 	tr.indent++
 	tr.entry(fields, decl.Type.Results, decl.Body)
 	tr.block(decl.Body.List)

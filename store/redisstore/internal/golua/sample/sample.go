@@ -6,7 +6,7 @@ package sample
 var Funcs = map[string]func(a, b int64) int64{
 	"Rem": Rem, "Quo": Quo, "RemInt32": RemInt32, "Shift": Shift, "ShiftLeft": ShiftLeft, "ShiftUp": ShiftUp, "Int8": Int8, "Int16": Int16, "Int32": Int32, "Uint8": Uint8,
 	"Uint16": Uint16, "Uint32": Uint32, "FromUnsigned": FromUnsigned, "Sets": Sets, "Signed": Signed, "Low": Low, "Product": Product, "Smaller": Smaller,
-	"Loop": Loop, "Leave": Leave, "Choose": Choose, "Swap": Swap, "Pairs": Pairs, "Inner": Inner, "List": List, "Named": Named,
+	"Loop": Loop, "Hide": Hide, "Leave": Leave, "Choose": Choose, "Swap": Swap, "Pairs": Pairs, "Inner": Inner, "List": List, "Named": Named,
 }
 
 // Rem has the sign of a.
@@ -67,6 +67,25 @@ func Loop(a, b int64) int64 {
 			continue
 		}
 		sum += i * (b % 1000)
+	}
+	return sum
+}
+
+// Hide declares a variable in the body of a loop with the name of the one that counts.
+func Hide(a, b int64) (sum int64) {
+	for i := int64(0); i < 5; i++ {
+		i := i*2 + a%7
+		sum += i
+	}
+	for k := int64(0); k < 4; k++ {
+		var twice = k * 2
+		sum += twice
+	}
+	{
+		sum := sum + b%5
+		if sum > 10 {
+			return sum
+		}
 	}
 	return sum
 }
