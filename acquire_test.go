@@ -179,7 +179,7 @@ func TestDeadlineCountsThoseAhead(t *testing.T) {
 	})
 }
 
-// Nobody knows when a place will be free, so the deadline is waited for.
+// It is unknown when the open ticket will be closed, so Acquire waits until the deadline.
 func TestDeadlinePassesWhileWaitingForAPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, places(1))
@@ -239,7 +239,7 @@ func TestTryDoesNotOvertake(t *testing.T) {
 	})
 }
 
-// A deadline of years is further than a store looks ahead.
+// A deadline in years is further away than a store looks ahead.
 func TestDeadlineInYearsIsNoDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, bucket(1, time.Second, 1))

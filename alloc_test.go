@@ -46,7 +46,7 @@ func TestUncontendedRequestAllocatesNothing(t *testing.T) {
 	}
 }
 
-// A whole ticket of a shared store: its answer and its end are reported late, with what it used.
+// A whole ticket on a shared store: its answer and its end are reported late, with the usage.
 func TestLateReportAllocatesNothing(t *testing.T) {
 	s := newShared(t)
 	g := s.open(t, sluice.Config{}, sluice.Limit{Name: "r", Kind: sluice.Rolling, Unit: "tokens", Size: wide, Window: time.Second}, places(100))

@@ -21,7 +21,7 @@ import (
 
 func usd(n int64) sluice.Amount { return sluice.Amount{Unit: sluice.USD, N: n} }
 
-// told keeps events and alerts.
+// told collects events and alerts.
 type told struct {
 	mu     sync.Mutex
 	events []inspect.Event
@@ -77,7 +77,7 @@ func onStores(t *testing.T, test func(t *testing.T, open func(sluice.Config) *sl
 	})
 }
 
-// spent is what was spent of a budget's account, in millionths.
+// spent returns the spending of a budget's account, in millionths.
 func spent(tb testing.TB, g *sluice.Gate, budget, who string) int64 {
 	tb.Helper()
 	list, err := g.Budgets(context.Background())
@@ -165,7 +165,7 @@ func TestBudgetRefundsAndEstimates(t *testing.T) {
 	})
 }
 
-// Past the other budgets requests go, and are counted; somebody is told once.
+// Requests over budgets that do not deny go out and are counted; one alert is sent.
 func TestBudgetsThatDoNotDeny(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func(sluice.Config) *sluice.Gate) {
@@ -210,7 +210,7 @@ func TestBudgetsThatDoNotDeny(t *testing.T) {
 	})
 }
 
-// Those who ask at the same moment do not pass a budget by more than what was under way.
+// Concurrent requests exceed a budget at most by the requests in progress.
 func TestBudgetUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func(sluice.Config) *sluice.Gate) {
@@ -310,7 +310,7 @@ func TestBudgetWhereNobodyIsHeld(t *testing.T) {
 	}
 }
 
-// While the books cannot be reached requests go, where that is what the others do, and are entered later.
+// While the ledger cannot be reached, requests continue if OnStoreFailure allows it, and are entered later.
 func TestBudgetWithoutTheStore(t *testing.T) {
 	t.Parallel()
 	for mode, goes := range map[store.OnFailure]bool{store.FailShare: true, store.FailOpen: true, store.FailClosed: false} {
@@ -370,7 +370,7 @@ func TestBudgetMistakes(t *testing.T) {
 	}
 }
 
-// Agents that are not named have a budget each.
+// Each agent that is not named has a budget of its own.
 func TestBudgetOfAllOthers(t *testing.T) {
 	t.Parallel()
 	g := openConfig(t, sluice.Config{
@@ -386,7 +386,7 @@ func TestBudgetOfAllOthers(t *testing.T) {
 	}
 }
 
-// A ledger that cannot be written must not keep the quota: the ticket's place is free all the same.
+// A ledger that cannot be written must not keep the quota: the ticket is given back anyway.
 func TestCancelGivesTheTicketBackThoughTheLedgerFails(t *testing.T) {
 	t.Parallel()
 	g := openConfig(t, sluice.Config{

@@ -21,7 +21,7 @@ func slowConfig(over string) sluice.Config {
 	}
 }
 
-// A fleet that wants three times its budget: p0 is never slowed, and at the reset the budget is used.
+// A fleet wants three times its budget: p0 is never slowed, and the budget is used up by the reset.
 func TestSlowBudgetLastsUntilItsReset(t *testing.T) {
 	for name, every := range map[string]time.Duration{"with p0": 10 * time.Minute, "without p0": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestSlowBudgetSaysWhatItDoes(t *testing.T) {
 	})
 }
 
-// Another process ends the ticket, and the pacer learns what it did cost.
+// Another process ends the ticket, and the pacer learns the actual cost.
 func TestSlowBudgetOnEveryStore(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func(sluice.Config) *sluice.Gate) {
@@ -204,7 +204,7 @@ func TestSlowBudgetNeedsAReset(t *testing.T) {
 	}
 }
 
-// A pool is a cache: one that is lost learns from the books what was spent.
+// A pool is a cache: if it is lost, it learns the spending from the ledger.
 func TestSlowBudgetCatchesUpWithItsBooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openConfig(t, slowConfig(sluice.OverAlert)) // counts, and slows nothing

@@ -22,7 +22,7 @@ func newWork(tb testing.TB, g *sluice.Gate, agent string) inspect.NewWork {
 	return w
 }
 
-// wantHeld fails unless an agent is told to start no new work, by way of a chain.
+// wantHeld fails unless an agent is told to start no new work, because of a chain.
 func wantHeld(tb testing.TB, g *sluice.Gate, chain, reason string) {
 	tb.Helper()
 	names := strings.Fields(chain)
@@ -40,7 +40,7 @@ func wantFreeToStart(tb testing.TB, g *sluice.Gate, agents ...string) {
 	}
 }
 
-// states lists who is in which state, with the chain of those who are held.
+// states lists the state of each agent, with the chain of those that are held.
 func states(tb testing.TB, g *sluice.Gate) string {
 	tb.Helper()
 	var list []string
@@ -54,8 +54,7 @@ func states(tb testing.TB, g *sluice.Gate) string {
 	return strings.Join(list, ", ")
 }
 
-// chained is three agents, each of which waits for the next: by configuration, and by what they
-// declare.
+// chained returns three agents, each of which waits for the next: by configuration, and by what they declare.
 func chained(tb testing.TB, limits ...sluice.Limit) (g *sluice.Gate, a, b *sluice.Lease) {
 	tb.Helper()
 	g = openConfig(tb, sluice.Config{
@@ -94,7 +93,7 @@ func TestPauseHoldsEveryoneUpstream(t *testing.T) {
 	})
 }
 
-// To wait for one's turn for a moment is no reason to stop anybody; from a second on it is.
+// A short wait for its turn does not hold the agents upstream; a wait of a second or more does.
 func TestLongWaitHoldsEveryoneUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, a, b := chained(t, places(1))
@@ -146,7 +145,7 @@ func TestWaitForReplacesWhatWasDeclared(t *testing.T) {
 	})
 }
 
-// What is configured holds without any lease, also for agents that are not named.
+// Configured dependencies need no lease, also for agents that are not named.
 func TestConfiguredWaitsNeedNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openConfig(t, sluice.Config{
@@ -168,7 +167,7 @@ func TestConfiguredWaitsNeedNoLease(t *testing.T) {
 	})
 }
 
-// A limit of one resource is told of to those who wait for it in another.
+// A limit on one resource holds the agents that wait for it on another.
 func TestCascadeCrossesResources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openConfig(t, sluice.Config{Resources: map[string]sluice.Resource{
@@ -243,7 +242,7 @@ func TestNewWorkAsJSON(t *testing.T) {
 	})
 }
 
-// A long chain, and one to whom many lead.
+// A long chain, and an agent that many agents wait for.
 func TestLongChains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agents := map[string]sluice.Agent{}

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehq/sluice/store/memstore"
 )
 
-// checkIn is a heartbeat and what it is told.
+// checkIn sends a heartbeat and returns its result.
 func checkIn(tb testing.TB, g *sluice.Gate, m sluice.JoinRequest) inspect.CheckInResult {
 	tb.Helper()
 	s, err := inside.Of(g).CheckIn(context.Background(), m)
@@ -61,7 +61,7 @@ func TestFirstHeartbeatIsToldWhatItHas(t *testing.T) {
 	})
 }
 
-// Whatever others learn of the fleet, an agent is told within two seconds.
+// An agent learns of backpressure within two seconds.
 func TestBackpressureIsToldWithinTwoSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openConfig(t, sluice.Config{Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{hundred()}}}})
@@ -83,7 +83,7 @@ func TestBackpressureIsToldWithinTwoSeconds(t *testing.T) {
 	})
 }
 
-// laggard counts how often pools are read, which takes a while.
+// laggard is a slow store that counts how often pools are read.
 type laggard struct {
 	store.Store
 	takes time.Duration
@@ -166,7 +166,7 @@ func TestManyHeartbeatsShareALook(t *testing.T) {
 	})
 }
 
-// Who reads for everybody may go away: another one does it then. What the store says is for all.
+// If the caller that reads the shared view goes away, another one reads it. An error of the store is for all callers.
 func TestLookWhoseReaderGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, st := openLaggard(t, time.Second)

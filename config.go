@@ -220,7 +220,7 @@ type Limit struct {
 	// Plan is set for a window of a subscription: responses state how much of it is used, and that counts. It never
 	// holds the highest class; other classes are paced until its reset. Its size is a million.
 	Plan bool
-	// Estimated is set if costs are estimates. If the provider counts more, the gate believes it, but does not conclude
-	// that somebody else used the difference. Tokens and dollars always count as estimates.
+	// Estimated is set if costs are estimates. If the provider counts more, the gate believes it, but does not count
+	// the difference as use from outside. Tokens and dollars always count as estimates.
 	Estimated bool
 }

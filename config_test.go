@@ -100,7 +100,7 @@ func TestErrorNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// The configuration is read once: what its owner does with it later changes nothing.
+// The configuration is copied: later changes to it have no effect.
 func TestConfigurationIsCopied(t *testing.T) {
 	tools := map[string]int64{"draw": 10}
 	limits := []sluice.Limit{{Name: "work", Kind: sluice.Bucket, Size: 100, Window: time.Minute, Unit: sluice.Work}}
@@ -135,7 +135,7 @@ func TestResourcesAreApart(t *testing.T) {
 	end(t, two)
 }
 
-// Two gates have nothing in common, as each opened a store of its own.
+// Two gates in memory share nothing, because each opened its own store.
 func TestGatesInMemoryAreApart(t *testing.T) {
 	for range 2 {
 		ticket := acquire(t, open(t, places(1)), from("a"))

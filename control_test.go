@@ -56,7 +56,7 @@ func TestPauseRefusesNonsense(t *testing.T) {
 	wantUntouched(t, g)
 }
 
-// An answer without a ticket teaches limits and pauses what it is about.
+// A response without a ticket teaches limits and pauses its scope.
 func TestObserveLearnsAndPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, sluice.Limit{Name: "day", Kind: sluice.Fixed, Size: 100, Window: 24 * time.Hour})
@@ -155,7 +155,7 @@ func init() {
 	})
 }
 
-// Times that are shown are those of the reader's clock, whatever the store's says.
+// Times are shown on the reader's clock, whatever the store's clock says.
 func TestTimesAreTheReadersOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(24 * time.Hour)

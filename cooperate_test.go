@@ -14,8 +14,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// fleet is agents that send as fast as they may, in a bubble of virtual time. A request takes
-// 100 ms to be answered.
+// fleet runs agents that send as fast as they may, in virtual time. A response takes 100 ms.
 type fleet struct {
 	tb   testing.TB
 	gate *sluice.Gate
@@ -84,8 +83,8 @@ func (f *fleet) count(class string, from, to time.Duration) (n int) {
 	return n
 }
 
-// inHour returns how many were sent in an hour of the quota. The next begins a little late, as
-// nobody knows the reset to the second.
+// inHour returns how many requests were sent in an hour of the quota. The next hour begins a little late, because the
+// reset is not known to the second.
 func (f *fleet) inHour(h int) int {
 	from := time.Duration(h)*time.Hour + 1200*time.Millisecond
 	if h == 0 {
@@ -120,8 +119,8 @@ func hourly(n int64) sluice.Limit {
 	return sluice.Limit{Name: "hour", Kind: sluice.Fixed, Size: n, Window: time.Hour, Reset: bubbleStart}
 }
 
-// While an agent of the highest class is alive, lower classes spread what they take of a
-// rolling window, and it does not wait long.
+// While an agent of the highest class is live, lower classes spread their use of a rolling window, so that it does not
+// wait long.
 func TestUrgentRequestsDoNotWaitForAWindow(t *testing.T) {
 	for _, pacing := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -159,7 +158,7 @@ func TestUrgentRequestsDoNotWaitForAWindow(t *testing.T) {
 	}
 }
 
-// A lone agent of any class reaches all of a stock by its reset, light or not.
+// A lone agent of any class uses all of a stock by its reset, with or without the light.
 func TestLoneAgentUsesAllOfAStock(t *testing.T) {
 	for _, class := range []string{"p0", "p1", "p2"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -179,7 +178,7 @@ func TestLoneAgentUsesAllOfAStock(t *testing.T) {
 	}
 }
 
-// An hour of lower classes leaves room for one of the highest that comes in the middle.
+// An hour of lower classes leaves room for an agent of the highest class that comes in the middle.
 func TestLightLeavesRoomForTheHighestClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openResource(t, sluice.Resource{Limits: []sluice.Limit{hourly(1000)}, Breaker: sluice.Breaker{Off: true}})
@@ -207,7 +206,7 @@ func TestLightLeavesRoomForTheHighestClass(t *testing.T) {
 	})
 }
 
-// An agent that died leaves its allocation to the living, one lease later.
+// The allocation of a dead agent goes to the live ones one lease later.
 func TestDeadAgentsAllocationGoesToTheLiving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openResource(t, sluice.Resource{
@@ -255,8 +254,7 @@ func pool(tb testing.TB, g *sluice.Gate) inspect.PoolStatus {
 	return p
 }
 
-// The owner of a share has it back within one window where the quota is a stock, and at once
-// where it is a flow.
+// The owner of a share gets it back within one window if the quota is a stock, and at once if it is a flow.
 func TestShareIsTakenBack(t *testing.T) {
 	t.Run("stock", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -294,8 +292,7 @@ func TestShareIsTakenBack(t *testing.T) {
 	})
 }
 
-// With steady overuse the quota lasts until the reset, and nobody is refused; a reset just ahead
-// trips nothing.
+// With steady overuse the quota lasts until the reset, and no request is refused. A reset just ahead trips nothing.
 func TestBreakerMakesAQuotaLast(t *testing.T) {
 	for _, mode := range []string{"glide", "open", "off"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -351,7 +348,7 @@ func TestBreakerMakesAQuotaLast(t *testing.T) {
 	}
 }
 
-// Only p1 and p2: the light that is meant for p0 costs them nothing by the reset.
+// Only p1 and p2: by the reset, the light that protects p0 has cost them nothing.
 func TestFleetWithoutTheHighestClassUsesItsHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openResource(t, sluice.Resource{Limits: []sluice.Limit{hourly(5000)}})

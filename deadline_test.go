@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// wantWithin fails unless the request is granted, though it will not wait for longer.
+// wantWithin fails unless a request is granted that waits at most this long.
 func wantWithin(t *testing.T, g *sluice.Gate, req sluice.Request, most time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), most)
@@ -25,7 +25,7 @@ func wantWithin(t *testing.T, g *sluice.Gate, req sluice.Request, most time.Dura
 	end(t, ticket)
 }
 
-// An urgent newcomer goes next, however many wait: its deadline is not measured by them.
+// An urgent new request goes next, however many wait: they do not count against its deadline.
 func TestDeadlineOfAnUrgentNewcomer(t *testing.T) {
 	for _, order := range []store.Order{store.Fair, store.Strict} {
 		t.Run(order.String(), func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestDeadlineOfANewAgent(t *testing.T) {
 	})
 }
 
-// After a pause there is the rest of this window, and at the reset all of the next.
+// After a pause the rest of this window is available, and all of the next one after the reset.
 func TestDeadlineAcrossAReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, sluice.Limit{
@@ -73,7 +73,7 @@ func TestDeadlineAcrossAReset(t *testing.T) {
 	})
 }
 
-// A queue that shrinks leaves room for those whose deadline seemed too close.
+// A queue that shrinks makes room for requests whose deadline seemed too close.
 func TestDeadlineIsNotMeasuredByThoseWhoLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := openSlow(t, store.Fair)
@@ -101,7 +101,7 @@ func TestQuotaGoneWithoutAHintPausesLikeARefusal(t *testing.T) {
 	})
 }
 
-// One that renews is first in its agent's line: those behind it do not count.
+// A renewal is first in its agent's queue: requests behind it do not count.
 func TestDeadlineOfARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, bucket(1, 10*time.Second, 2))
@@ -124,7 +124,7 @@ func TestDeadlineOfARenewal(t *testing.T) {
 	})
 }
 
-// Many who ask once each are served in turn, and the last can tell that it would be late.
+// Many agents that ask once each are served in turn, and the last one is refused at once if it would be late.
 func TestDeadlineBehindManyAgents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := openSlow(t, store.Fair)

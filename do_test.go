@@ -17,8 +17,7 @@ import (
 
 var errSend = errors.New("send failed")
 
-// script answers each send with the next verdict, the last one for good, and notes
-// when sends came.
+// script answers each send with the next verdict, repeats the last one, and records the times of the sends.
 type script struct {
 	verdicts []store.Verdict
 	answer   sluice.Answer // besides the verdict
@@ -45,7 +44,7 @@ func openRetrying(tb testing.TB, p retry.Policy) *sluice.Gate {
 	})
 }
 
-// wantQuiet fails if a ticket is still out.
+// wantQuiet fails if a ticket is still open.
 func wantQuiet(tb testing.TB, g *sluice.Gate) {
 	tb.Helper()
 	if s := state(tb, g); s.InFlight != 0 || used(tb, g, "places") != 0 {
@@ -117,7 +116,7 @@ func TestDoStopsAtTheAttemptsWall(t *testing.T) {
 	}
 }
 
-// errorsSay reports whether an error of the tree contains the text.
+// errorsSay reports whether any error of the tree contains the text.
 func errorsSay(err error, text string) bool {
 	if strings.Contains(err.Error(), text) {
 		return true
@@ -131,7 +130,7 @@ func errorsSay(err error, text string) bool {
 	return false
 }
 
-// A wait that would pass the deadline is not begun.
+// Do does not start a wait that would pass the deadline.
 func TestDoStopsAtTheDeadlineWall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openRetrying(t, retry.Policy{Attempts: 1000, Deadline: time.Minute})
@@ -146,7 +145,7 @@ func TestDoStopsAtTheDeadlineWall(t *testing.T) {
 	})
 }
 
-// The deadline wall holds for the wait in the queue as well.
+// The deadline also bounds the wait in the queue.
 func TestDoDoesNotQueueBeyondTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openRetrying(t, retry.Policy{Deadline: 90 * time.Second})
@@ -162,7 +161,7 @@ func TestDoDoesNotQueueBeyondTheDeadline(t *testing.T) {
 	})
 }
 
-// Nobody can say when a place will be free, so here the deadline itself ends it.
+// It is unknown when the open ticket will be closed, so here the deadline itself ends the wait.
 func TestDoGivesUpOnAPlaceAtTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openConfig(t, sluice.Config{
@@ -239,8 +238,7 @@ func TestDoFollowsAHint(t *testing.T) {
 	})
 }
 
-// While the pool is held nobody sleeps on its own: whoever is in line first after the
-// pause goes first.
+// While the pool is paused no retry sleeps on its own: the first in the queue goes first after the pause.
 func TestDoJoinsTheQueueAtOnceWhileHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openRetrying(t, retry.Policy{})
@@ -304,8 +302,7 @@ func TestDoSettlesUsage(t *testing.T) {
 	})
 }
 
-// send has the ticket at hand, fresh, and may tell of the answer while the body is
-// still coming.
+// send has a fresh ticket and may call Answer while the body is still coming.
 func TestDoLetsSendAnswerEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, rolling(1, 20*time.Second))

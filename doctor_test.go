@@ -26,7 +26,7 @@ func diagnose(tb testing.TB, g *sluice.Gate, since time.Time) inspect.ResourceDi
 	return d.Resources[0]
 }
 
-// settings names what is advised to be looked at.
+// settings returns the settings that have advice.
 func settings(tb testing.TB, g *sluice.Gate) []string {
 	tb.Helper()
 	list := []string{}
@@ -39,7 +39,7 @@ func settings(tb testing.TB, g *sluice.Gate) []string {
 	return list
 }
 
-// wantAdvice fails unless the advice about a setting says all of these.
+// wantAdvice fails unless the advice about a setting contains all of these texts.
 func wantAdvice(tb testing.TB, g *sluice.Gate, setting string, says ...string) {
 	tb.Helper()
 	d := diagnose(tb, g, bubbleStart)
@@ -54,13 +54,13 @@ func wantAdvice(tb testing.TB, g *sluice.Gate, setting string, says ...string) {
 	}
 }
 
-// advises reports whether some advice says this.
+// advises reports whether any advice contains the text.
 func advises(tb testing.TB, g *sluice.Gate, text string) bool {
 	tb.Helper()
 	return slices.ContainsFunc(diagnose(tb, g, bubbleStart).Advice, func(a inspect.Advice) bool { return strings.Contains(a.Text, text) })
 }
 
-// Two callers, one with a peak, against a quota by the minute.
+// Two callers, one with a peak, compared with a quota per minute.
 func TestDiagnosisSetsCallersAgainstTheQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, rolling(60, time.Minute), bucket(wide, time.Second, wide))
@@ -116,7 +116,7 @@ func TestQuotaIsTheTightestLimitOnRequests(t *testing.T) {
 	}
 }
 
-// One refusal a week is bad luck. More are a reason to change something.
+// One refusal a week is bad luck. More lead to advice.
 func TestRefusalsRaiseAnAdvice(t *testing.T) {
 	for name, c := range map[string]struct {
 		resource sluice.Resource
@@ -239,7 +239,8 @@ func TestDiagnosisAsJSON(t *testing.T) {
 	})
 }
 
-// Limits that answers state for each model were no quota to doctor, which said ok at 120 of 120; a token limit that is used up was none either.
+// Doctor ignored limits per model that responses had stated, and said ok at 120 of 120. It also ignored a used-up token
+// limit.
 func TestDiagnosisAtSaturationOfLearnedLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		each := sluice.Limit{Name: "rpm", Kind: sluice.Bucket, Window: time.Minute, Per: []sluice.Scope{sluice.PerModel}}
@@ -272,8 +273,8 @@ func TestDiagnosisAtSaturationOfLearnedLimits(t *testing.T) {
 	})
 }
 
-// A consumer of the same key that does not pass through the gate shows in what answers say
-// remains. It is quantified, subtracted, and forgotten when its use has come back.
+// A program that uses the same key without the gate shows in the remaining amounts of responses. Its use is measured,
+// subtracted, and forgotten when it has recovered.
 func TestOutsideUseOfFlows(t *testing.T) {
 	for _, c := range []struct {
 		limit sluice.Limit
@@ -328,7 +329,7 @@ func TestOutsideUseOfFlows(t *testing.T) {
 	}
 }
 
-// An answer that was long on its way tells of what has come back since: that is nobody's.
+// A response that took long to arrive reports use that has recovered since. That is not outside use.
 func TestOldAnswersAreNoOutsideUse(t *testing.T) {
 	for _, limit := range []sluice.Limit{rolling(100, time.Minute), bucket(100, time.Minute, 100)} {
 		synctest.Test(t, func(t *testing.T) {

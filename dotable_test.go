@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// TestDoTable reads the table that the clients in Python and TypeScript read, too.
+// TestDoTable uses the same table as the clients in Python and TypeScript.
 func TestDoTable(t *testing.T) {
 	text, err := os.ReadFile("retry/testdata/cases.json")
 	if err != nil {

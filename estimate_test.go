@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Nobody is turned away who could have gone in time: whatever waits, the time that is
-// foreseen for a newcomer is not later than when it really goes.
+// No request is refused that could have gone in time: the time predicted for a new request is never later than when it
+// really goes.
 func TestForeseenTimeIsNotTooLate(t *testing.T) {
 	const traces = 300
 	waited, near := 0, 0

@@ -19,7 +19,7 @@ func ok(context.Context, sluice.Ticket) (sluice.Answer, error) {
 	return sluice.Answer{Verdict: store.VerdictOK}, nil
 }
 
-// record is what a gate told.
+// record collects the events of a gate.
 type record struct {
 	mu     sync.Mutex
 	events []inspect.Event
@@ -41,7 +41,7 @@ func (r *record) kinds() string {
 	return strings.Join(kinds, " ")
 }
 
-// all are those of a kind.
+// all returns the events of a kind.
 func (r *record) all(kind string) (list []inspect.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +68,7 @@ func (r *record) last(tb testing.TB, kind string) inspect.Event {
 	return inspect.Event{}
 }
 
-// openRecorded opens a gate on one resource, and keeps what it tells.
+// openRecorded opens a gate with one resource, and records its events.
 func openRecorded(tb testing.TB, r sluice.Resource) (*sluice.Gate, *record) {
 	tb.Helper()
 	kept := &record{}
@@ -111,7 +111,7 @@ func TestEventsOfARequest(t *testing.T) {
 	})
 }
 
-// One who had to wait is told of with the limit, how much of it was used, and the wait.
+// The event of a request that waited has the limit, how much of it was used, and the wait.
 func TestEventsTellWhyOneWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, kept := openRecorded(t, sluice.Resource{Limits: []sluice.Limit{rolling(1, 10*time.Second)}, Guard: store.GuardOff})
@@ -187,7 +187,7 @@ func TestEventsTellOfEachPauseOnce(t *testing.T) {
 	})
 }
 
-// In the mode observe nobody waits, and what would have happened is told.
+// In mode observe no request waits, and events say what would have happened.
 func TestObserveModeHoldsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, kept := openRecorded(t, sluice.Resource{Limits: []sluice.Limit{rolling(1, time.Minute), places(1)}, Observe: true, MaxWaiting: 1})
@@ -247,8 +247,7 @@ func TestObserveModeStillRefusesNonsense(t *testing.T) {
 	wantError(t, err, sluice.ErrInvalid)
 }
 
-// A heartbeat that nobody hears is told; so is a store that does not answer in the mode observe,
-// which holds nobody.
+// Failed heartbeats emit events. So does a store that does not answer in mode observe, which holds no request.
 func TestEventsWithoutTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept, shared := &record{}, newShared(t)
@@ -280,7 +279,7 @@ func TestEventsWithoutTheStore(t *testing.T) {
 	})
 }
 
-// What is written of an event is stable.
+// The JSON form of an event is stable.
 func TestEventAsJSON(t *testing.T) {
 	at := bubbleStart
 	text, err := json.Marshal(inspect.Event{

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// BreakBooks lets the books of a gate refuse to give anything back.
+// BreakBooks makes the ledger of a gate fail to give anything back.
 func (g *Gate) BreakBooks(err error) { g.budgets.books = brokenBooks{g.budgets.books, err} }
 
 type brokenBooks struct {
@@ -28,5 +28,5 @@ func (l *Lease) Kill() {
 
 var InWords = inWords
 
-// StoreOf is the store of a gate.
+// StoreOf returns the store of a gate.
 func StoreOf(g *Gate) store.Store { return g.store }

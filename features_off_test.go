@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// everything is a configuration in which all features are at work.
+// everything is a configuration in which all features are active.
 func everything() sluice.Config {
 	return sluice.Config{
 		Slots:  sluice.Slots{Max: 1},
@@ -30,7 +30,7 @@ func change(c *sluice.Config, f func(*sluice.Resource)) {
 	c.Resources["api"] = r
 }
 
-// stoppedBy sends as much as it may, and returns why it may not go on.
+// stoppedBy sends as much as it may, and returns why it has to stop.
 func stoppedBy(tb testing.TB, g *sluice.Gate, req sluice.Request) string {
 	tb.Helper()
 	for {
@@ -42,7 +42,7 @@ func stoppedBy(tb testing.TB, g *sluice.Gate, req sluice.Request) string {
 	}
 }
 
-// features are what can be turned off, each with how to see that it is at work.
+// features lists what can be turned off, each with a check that it is active.
 var features = []struct {
 	name  string
 	works func(tb testing.TB, g *sluice.Gate) bool
@@ -110,7 +110,7 @@ var features = []struct {
 	}},
 }
 
-// One line turns a feature off, and the others do not notice.
+// One setting turns a feature off, and the others are not affected.
 func TestEachFeatureCanBeTurnedOff(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -153,7 +153,7 @@ func TestEachFeatureCanBeTurnedOff(t *testing.T) {
 	}
 }
 
-// A fleet can adopt just one of them.
+// A fleet can use just one feature.
 func TestEachFeatureWorksAlone(t *testing.T) {
 	for _, f := range features {
 		t.Run(f.name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 // Each is named after what once went wrong.
 
-// c waits for b and b for c, but the circle that was reported for all three was that of a and b.
+// c waits for b and b for c, but the cycle reported for all three was that of a and b.
 func TestEveryAgentIsToldOfItsOwnCircle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestAdviceNamesALimitOnce(t *testing.T) {
 	})
 }
 
-// The quota of a bucket whose size an answer had stated was taken for unknown.
+// The quota of a bucket whose size a response had stated counted as unknown.
 func TestQuotaOfABucketThatWasStated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestPasswordOfAStoreIsNotShown(t *testing.T) {
 	}
 }
 
-// Two parts of a process joined as the same agent. When one left, the agent was dead, and its slot
-// somebody else's, though the other had not.
+// Two parts of a process joined as the same agent. When one left, the agent was dead and its slot free, although the
+// other had not left.
 func TestAgentThatJoinedTwiceStaysUntilBothLeave(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestAgentThatJoinedTwiceStaysUntilBothLeave(t *testing.T) {
 	})
 }
 
-// A reset at the beginning of Unix time, the natural way to say "on the full hour", counted as none.
+// A reset at the start of Unix time, the natural way to say "on the full hour", counted as none.
 func TestResetAtTheEpochIsAReset(t *testing.T) {
 	t.Parallel()
 	for _, reset := range []time.Time{time.Unix(0, 0), time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)} {

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// Clients choose the names of agents and models: a report of 60,000 of them had 19 MB.
+// Clients choose the names of agents and models: a report with 60,000 names had 19 MB.
 func TestAReportOfManyNamesIsBounded(t *testing.T) {
 	t.Parallel()
 	const names = 12_000

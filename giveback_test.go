@@ -29,7 +29,7 @@ func (p deafPool) Apply(ctx context.Context, ops []store.Op) error {
 	return p.Pool.Apply(ctx, ops)
 }
 
-// A caller whose deadline is over does not wait for a store to hear of it.
+// A caller whose deadline has passed does not wait for a store that does not answer.
 func TestADeadlineIsKeptWhileTheStoreIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, err := sluice.OpenWithStore(t.Context(), deaf{memstore.New()}, sluice.Config{Resources: map[string]sluice.Resource{

@@ -12,8 +12,8 @@ import (
 
 const guardWindow = 20 * time.Second // so the slack is 1 s and headers are slow from 2 s on
 
-// wantFree fails unless the only place of the rolling window is free after the
-// given time and not before, give or take a slice.
+// wantFree fails unless the only request of the rolling window is available after the given time and not before, give
+// or take a slice.
 func wantFree(t *testing.T, g *sluice.Gate, after time.Duration) {
 	t.Helper()
 	d := took(func() { pass(t, g, from("next")) })
@@ -99,7 +99,7 @@ func TestSpentCountsAsArrivingWithinTheSlack(t *testing.T) {
 	})
 }
 
-// A strict guard believes nothing but an answer and the ticket's time to live.
+// A strict guard relies only on a response and the ticket's TTL.
 func TestStrictGuardWaitsForTheTimeToLive(t *testing.T) {
 	for name, end := range map[string]func(sluice.Ticket) error{
 		"spent":  sluice.Ticket.CloseUnanswered,
@@ -202,7 +202,7 @@ func TestRenewKeepsItsPlace(t *testing.T) {
 	})
 }
 
-// pauseAll makes everybody wait for a minute.
+// pauseAll pauses the resource for a minute.
 func pauseAll(t *testing.T, g *sluice.Gate) {
 	t.Helper()
 	refused := acquire(t, g, from("refused"))

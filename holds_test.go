@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// A connection takes a place and nothing else, and what goes over it takes all else.
+// A connection takes only concurrency, and the requests over it take all else.
 func TestHolds(t *testing.T) {
 	g, err := sluice.Open(t.Context(), sluice.Config{Store: "mem:", Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{
 		{Name: "minute", Kind: sluice.Rolling, Size: 10, Window: time.Minute}, {Name: "places", Kind: sluice.Concurrency, Size: 1},

@@ -27,7 +27,7 @@ func status(tb testing.TB, g *sluice.Gate) inspect.Status {
 	return s
 }
 
-// living names the agents that are alive.
+// living lists the live agents.
 func living(tb testing.TB, g *sluice.Gate) string {
 	tb.Helper()
 	var names []string
@@ -37,7 +37,7 @@ func living(tb testing.TB, g *sluice.Gate) string {
 	return strings.Join(names, " ")
 }
 
-// agent is what status says of one.
+// agent returns the status of an agent.
 func agent(tb testing.TB, g *sluice.Gate, name string) inspect.AgentStatus {
 	tb.Helper()
 	all := status(tb, g).Agents
@@ -57,7 +57,7 @@ func leave(tb testing.TB, leases ...*sluice.Lease) {
 	}
 }
 
-// roomy is no limit that any of these tests comes to.
+// roomy is a limit that none of these tests reaches.
 func roomy() sluice.Limit { return rolling(wide, time.Minute) }
 
 func TestHeartbeatsKeepALease(t *testing.T) {
@@ -105,7 +105,7 @@ func TestHeartbeatsKeepALease(t *testing.T) {
 	}
 }
 
-// wantIn fails unless a moment is so far ahead.
+// wantIn fails unless a time is d ahead.
 func wantIn(tb testing.TB, what string, at *time.Time, d time.Duration) {
 	tb.Helper()
 	if at == nil {
@@ -115,8 +115,8 @@ func wantIn(tb testing.TB, what string, at *time.Time, d time.Duration) {
 	}
 }
 
-// An agent that never joined lives for as long as a lease from its last request, or its last
-// moment in line.
+// An agent that never joined stays live for the length of a lease after its last request, or its last moment in the
+// queue.
 func TestAgentsThatOnlyAskLiveForALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, roomy(), places(1))
@@ -139,7 +139,7 @@ func TestAgentsThatOnlyAskLiveForALease(t *testing.T) {
 	})
 }
 
-// One whose lease has run out, but who goes on to ask, is as alive as any that asks.
+// An agent whose lease has expired but that still sends requests is as live as any other that does.
 func TestAgentThatAsksOutlivesItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, hourly(1000))
@@ -285,7 +285,7 @@ func TestMemberIsWhatTheConfigurationSays(t *testing.T) {
 	}
 }
 
-// Where an agent says what it is going to use, nothing is kept for it elsewhere.
+// If an agent names its resources, nothing is kept for it on the others.
 func TestMemberOfSomeResources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openConfig(t, sluice.Config{Resources: map[string]sluice.Resource{
@@ -307,7 +307,7 @@ func TestMemberOfSomeResources(t *testing.T) {
 	})
 }
 
-// What an agent has is told of the resource that it uses most.
+// The status of an agent shows the resource that it uses most.
 func TestStatusOfAnAgentThatUsesTwoResources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openConfig(t, sluice.Config{Resources: map[string]sluice.Resource{
@@ -365,7 +365,7 @@ func TestAgentsOfTwoProcesses(t *testing.T) {
 	})
 }
 
-// The one who was taken over comes to its end, without taking the new one's lease along.
+// An agent that was taken over leaves without ending the lease of the new one.
 func TestLeaveOfAnAgentThatAnotherMachineHasTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShared(t)
@@ -493,7 +493,7 @@ func TestLeaseTellsThatTheStoreFails(t *testing.T) {
 	})
 }
 
-// A member that could not be told to all resources is none: it holds no slot either.
+// A Join that fails on some resource leaves no lease and no slot.
 func TestJoinThatFailsHalfWayTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShared(t)
@@ -507,7 +507,7 @@ func TestJoinThatFailsHalfWayTakesNothing(t *testing.T) {
 	})
 }
 
-// What an agent asks for with its lease is asked in its class and for its user.
+// Requests of a lease have its class and user.
 func TestRequestsOfALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openConfig(t, sluice.Config{

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/internal/keylabel"
 )
 
-// split opens a gate whose resource counts each key apart.
+// split opens a gate whose resource counts each key separately.
 func split(t *testing.T, store string, r sluice.Resource) *sluice.Gate {
 	t.Helper()
 	g, err := sluice.Open(t.Context(), sluice.Config{Store: store, Resources: map[string]sluice.Resource{"api": r}})

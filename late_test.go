@@ -16,10 +16,10 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// within is how long a report waits for company at most.
+// within is how long a report may wait for a call to take it along.
 const within = 5 * time.Millisecond
 
-// tapped is a store that remembers the batches that it got, as text such as "answer 1, close 1, acquire". Beats are none of them.
+// tapped is a store that records its batches, as text such as "answer 1, close 1, acquire". It leaves out beats.
 type tapped struct {
 	*shared
 	mu    sync.Mutex
@@ -79,7 +79,7 @@ func (p *tappedPool) Apply(ctx context.Context, ops []store.Op) error {
 	return err
 }
 
-// got returns what was called since the last time.
+// got returns the batches since the last call.
 func (s *tapped) got() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,10 +95,11 @@ func (s *tapped) want(tb testing.TB, what string, want ...string) {
 	}
 }
 
-// fine is an answer that says nothing but that.
+// fine is an ok answer without stated limits.
 var fine = sluice.Answer{Verdict: store.VerdictOK}
 
-// A whole ticket took three round trips. Now its answer and its close are in front of the next acquire, in the same batch.
+// A ticket used to take three round trips. Now its answer and its close go in front of the next acquire, in the same
+// batch.
 func TestOneCallATicket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTapped(t)
@@ -120,7 +121,7 @@ func TestOneCallATicket(t *testing.T) {
 	})
 }
 
-// Usage is settled as when it was reported at once.
+// Usage that is reported late is settled the same way.
 func TestLateUsageIsSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTapped(t)
@@ -146,7 +147,7 @@ func TestLateUsageIsSettled(t *testing.T) {
 	})
 }
 
-// The answer and the close of a ticket are next to each other, whatever was reported between them.
+// The answer and the close of a ticket stay next to each other, whatever was reported between them.
 func TestReportsOfATicketStayTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTapped(t)
@@ -170,7 +171,7 @@ func TestReportsOfATicketStayTogether(t *testing.T) {
 	})
 }
 
-// An answer leaves by itself if the request goes on. Its close follows.
+// An answer is sent by itself if the request takes longer. Its close follows.
 func TestAnswerLeavesByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTapped(t)
@@ -187,7 +188,7 @@ func TestAnswerLeavesByItself(t *testing.T) {
 	})
 }
 
-// The list is bounded: when it is full it leaves at once.
+// The list is bounded: when it is full, it is sent at once.
 func TestFullListLeavesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTapped(t)
@@ -212,7 +213,8 @@ func TestFullListLeavesAtOnce(t *testing.T) {
 	})
 }
 
-// What can start or end a pause is reported at once, behind what is pending. So is everything while the resource is held.
+// Whatever can start or end a pause is reported at once, behind pending reports. So is everything while the resource is
+// held.
 func TestRefusalIsReportedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTapped(t)
@@ -246,7 +248,7 @@ func TestRefusalIsReportedAtOnce(t *testing.T) {
 	})
 }
 
-// Other answers, and what is said of tickets by their ids, wait for the store as ever.
+// Other answers, and reports about tickets by their ids, wait for the store.
 func TestReportedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTapped(t)
@@ -306,7 +308,8 @@ func TestReportedAtOnce(t *testing.T) {
 	})
 }
 
-// Who waits for a place gets it as soon as it is free: a report does not wait for company while others wait for what it frees.
+// A request that waits for concurrency gets it as soon as it is free: reports are not delayed while requests wait for
+// what they free.
 func TestReportDoesNotWaitWhileOthersDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTapped(t).open(t, sluice.Config{}, places(1))
@@ -323,7 +326,7 @@ func TestReportDoesNotWaitWhileOthersDo(t *testing.T) {
 	})
 }
 
-// What a process did is in what it reads, and Close leaves nothing behind.
+// Reading the state shows everything that the process has done, and Close leaves no report behind.
 func TestReadingAndClosingSendReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTapped(t)
@@ -355,7 +358,7 @@ func TestReadingAndClosingSendReports(t *testing.T) {
 	})
 }
 
-// A report whose call fails is sent again, until it arrives. Meanwhile reports return the error.
+// A report whose call fails is sent again until it arrives. Meanwhile reports return the error.
 func TestFailedReportIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTapped(t)
@@ -385,7 +388,7 @@ func TestFailedReportIsSentAgain(t *testing.T) {
 	})
 }
 
-// What the store has kept is not said twice.
+// Reports that the store has kept are not sent again.
 func TestKeptReportIsNotSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTapped(t)
@@ -402,7 +405,7 @@ func TestKeptReportIsNotSentAgain(t *testing.T) {
 	})
 }
 
-// A gate that could not tell the store everything says so.
+// Close returns an error if it could not report everything.
 func TestCloseTellsWhatWasNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTapped(t)
@@ -418,7 +421,7 @@ func TestCloseTellsWhatWasNotReported(t *testing.T) {
 	})
 }
 
-// A caller that leaves takes no report with it.
+// A caller that leaves does not take reports with it.
 func TestReportsOutliveTheCallerTheyRodeWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTapped(t)
@@ -444,7 +447,7 @@ func TestReportsOutliveTheCallerTheyRodeWith(t *testing.T) {
 	})
 }
 
-// A close does not overtake its answer, which is under way with another caller.
+// A close does not overtake its answer, which is in progress with another caller.
 func TestCloseDoesNotOvertakeItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, late := range []bool{true, false} {
@@ -480,7 +483,7 @@ func TestCloseDoesNotOvertakeItsAnswer(t *testing.T) {
 	})
 }
 
-// Try sees what its caller has closed before, also if that is under way with another caller.
+// Try sees what its caller has closed before, even if that report is in progress with another caller.
 func TestTryComesAfterWhatItsCallerClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTapped(t)
@@ -503,7 +506,7 @@ func TestTryComesAfterWhatItsCallerClosed(t *testing.T) {
 	})
 }
 
-// Whatever many callers do at once, every ticket ends, and no report is lost though calls fail.
+// With many concurrent callers, every ticket ends, and no report is lost although calls fail.
 func TestLateReportsOfManyCallers(t *testing.T) {
 	s := newTapped(t)
 	g := s.open(t, sluice.Config{}, places(20), rolling(1<<30, time.Hour))

@@ -37,7 +37,7 @@ func TestCloseSendsEveryWaiterHome(t *testing.T) {
 	})
 }
 
-// Whatever callers are doing when the gate closes, they are told so and do not hang.
+// Whatever callers are doing when the gate closes, they get ErrClosed and do not hang.
 func TestCloseUnderLoad(t *testing.T) {
 	for range 20 {
 		g := open(t, places(3), bucket(wide, time.Second, wide))
@@ -97,7 +97,7 @@ func TestNoGoroutineBehindWaiters(t *testing.T) {
 	})
 }
 
-// All waiters leave at once, and nothing of them stays.
+// All waiting requests are cancelled at once, and nothing of them remains.
 func TestCancelOfAThousandLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, places(1))
@@ -117,8 +117,8 @@ func TestCancelOfAThousandLeavesNothing(t *testing.T) {
 	})
 }
 
-// Many goroutines, real time, everything that a ticket can go through: places are
-// never exceeded, and at the end all are free.
+// Many goroutines in real time do everything that a ticket can go through: concurrency is never exceeded, and at the
+// end all of it is free.
 func TestStress(t *testing.T) {
 	const size, callers = 10, 200
 	g := open(t, places(size),
@@ -155,7 +155,7 @@ func TestStress(t *testing.T) {
 	}
 }
 
-// stressed counts how many are inside.
+// stressed counts how many requests are in progress.
 type stressed struct{ now, granted, refused atomic.Int64 }
 
 func (in *stressed) enter(t *testing.T, size int64) {

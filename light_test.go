@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// urgent is a request that may take what others have to leave behind.
+// urgent returns a request that may use what others must leave.
 func urgent(agent string) sluice.Request {
 	return sluice.Request{Resource: "api", Agent: agent, Class: "p0", Emergency: true}
 }
@@ -30,7 +30,7 @@ func spend(tb testing.TB, g *sluice.Gate, req sluice.Request, n int) {
 	}
 }
 
-// wantRefused fails unless a request is refused now for a reason.
+// wantRefused fails unless a request is refused now for the given reason.
 func wantRefused(tb testing.TB, g *sluice.Gate, req sluice.Request, reason string) *sluice.Error {
 	tb.Helper()
 	t, err := g.Try(context.Background(), req)
@@ -45,7 +45,7 @@ func wantRefused(tb testing.TB, g *sluice.Gate, req sluice.Request, reason strin
 	return e
 }
 
-// wantTrue fails unless a refusal is true: the request can go when it says, and not before.
+// wantTrue fails unless a refusal is accurate: the request can go at the stated time, and not before.
 func wantTrue(tb testing.TB, g *sluice.Gate, req sluice.Request, reason string) {
 	tb.Helper()
 	e := wantRefused(tb, g, req, reason)
@@ -82,7 +82,7 @@ func wantTrue(tb testing.TB, g *sluice.Gate, req sluice.Request, reason string) 
 	_ = t.Cancel()
 }
 
-// wantExpected fails unless Why states the reason and a true moment.
+// wantExpected fails unless Why states the reason and an accurate time.
 func wantExpected(tb testing.TB, g *sluice.Gate, req sluice.Request, reason string) {
 	tb.Helper()
 	c := &crowd{tb: tb, gate: g}
@@ -101,7 +101,7 @@ func wantExpected(tb testing.TB, g *sluice.Gate, req sluice.Request, reason stri
 	}
 }
 
-// only turns all off that light_test is not about.
+// only turns off everything that these tests are not about.
 func only(light sluice.Light, limits ...sluice.Limit) sluice.Config {
 	return sluice.Config{
 		NoShares: true, NoPacing: true,
@@ -109,8 +109,7 @@ func only(light sluice.Light, limits ...sluice.Limit) sluice.Config {
 	}
 }
 
-// The literal rule: above 20% everyone, from 5 to 20% the highest class, below that an
-// emergency.
+// The literal rule: above 20% all classes, from 5 to 20% the highest class, below that emergencies.
 func TestStaticLight(t *testing.T) {
 	for _, c := range []struct {
 		light      sluice.Light
@@ -158,7 +157,7 @@ func TestStaticLight(t *testing.T) {
 	}
 }
 
-// Where a quota comes back by itself the light shines, and holds nobody.
+// On a quota that recovers by itself the light is shown, and holds no request.
 func TestLightShinesOnFlows(t *testing.T) {
 	for _, limit := range []sluice.Limit{
 		rolling(100, time.Minute), bucket(100, time.Minute, 100),
@@ -189,7 +188,7 @@ func TestLightShinesOnFlows(t *testing.T) {
 	})
 }
 
-// What the provider says remains counts, not only what we have sent.
+// The remaining amount that the provider states counts, not only what we have sent.
 func TestLightFollowsTheProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openConfig(t, only(sluice.Light{Static: true}, hourly(1000)))
@@ -266,7 +265,7 @@ func TestEmergencyGoesFirst(t *testing.T) {
 	})
 }
 
-// An emergency leaves nothing behind, but a pause is the provider's word.
+// An emergency need not leave anything to others, but a pause holds it.
 func TestEmergencyWaitsForAPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, places(1))
@@ -275,7 +274,7 @@ func TestEmergencyWaitsForAPause(t *testing.T) {
 	})
 }
 
-// Every reason for which something is kept from a request states the moment when it can go.
+// Every refusal that keeps room from a request states the time when the request can go.
 func TestRefusalsAreTrue(t *testing.T) {
 	off := sluice.Light{Off: true}
 	noBreaker := sluice.Breaker{Off: true}
@@ -369,7 +368,7 @@ func TestRefusalsAreTrue(t *testing.T) {
 	}
 }
 
-// trip sends as fast as one may, with answers that say what remains, until the breaker trips.
+// trip sends as fast as possible, with responses that state the remaining amount, until the breaker trips.
 func trip(tb testing.TB, g *sluice.Gate, agent, class string) {
 	tb.Helper()
 	for i := range 900 {

@@ -60,7 +60,7 @@ func TestScopesCombine(t *testing.T) {
 	})
 }
 
-// One who lacks room of its own holds up nobody else.
+// A request that lacks room on its own limit delays no other agent.
 func TestOwnLimitHoldsUpNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := sluice.Limit{Name: "own", Kind: sluice.Bucket, Size: 1, Window: time.Minute, Per: []sluice.Scope{sluice.PerAgent}}
@@ -128,7 +128,7 @@ func TestToolsCostWorkAndOneRequest(t *testing.T) {
 	}
 }
 
-// 50 at once and 5 a second for each agent, counting work.
+// 50 at once and 5 per second for each agent, counting work.
 func TestWorkOfEachAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, sluice.Limit{
@@ -191,7 +191,7 @@ func TestCostsInUnits(t *testing.T) {
 	})
 }
 
-// What no configuration says, answers do.
+// Responses teach the limits that no configuration states.
 func TestLimitsAreLearned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, sluice.Limit{Name: "hour", Kind: sluice.Fixed, Window: time.Hour})

@@ -118,7 +118,7 @@ func used(tb testing.TB, g *sluice.Gate, limit string) (sum int64) {
 	return sum
 }
 
-// wantUntouched fails if anything is charged, held or waiting.
+// wantUntouched fails if anything is charged, open or waiting.
 func wantUntouched(tb testing.TB, g *sluice.Gate) {
 	tb.Helper()
 	s := state(tb, g)
@@ -137,7 +137,7 @@ func wantUntouched(tb testing.TB, g *sluice.Gate) {
 	}
 }
 
-// wantError fails unless err is an *Error about the given thing.
+// wantError fails unless err is an *Error of the given kind.
 func wantError(tb testing.TB, err, about error) *sluice.Error {
 	tb.Helper()
 	var e *sluice.Error
@@ -147,7 +147,7 @@ func wantError(tb testing.TB, err, about error) *sluice.Error {
 	return e
 }
 
-// crowd is callers in goroutines of their own, in a bubble of virtual time.
+// crowd runs callers in their own goroutines, in virtual time.
 type crowd struct {
 	tb   testing.TB
 	gate *sluice.Gate
@@ -163,13 +163,12 @@ type entry struct {
 	err error
 }
 
-// ask starts a caller that acquires, notes when, and closes at once. It returns when
-// the caller waits or is through.
+// ask starts a caller that acquires, records when, and closes at once. It returns when the caller waits or is done.
 func (c *crowd) ask(who string, req sluice.Request) {
 	c.hold(context.Background(), who, req, 0)
 }
 
-// hold is ask for one that closes its ticket after a while.
+// hold is ask for a caller that closes its ticket after a while.
 func (c *crowd) hold(ctx context.Context, who string, req sluice.Request, length time.Duration) {
 	c.tb.Helper()
 	c.wg.Go(func() {
@@ -195,7 +194,7 @@ func (c *crowd) note(who string, err error) {
 	c.entries = append(c.entries, entry{who, time.Since(bubbleStart), err})
 }
 
-// order waits for all to be through and returns who was, in order.
+// order waits until all callers are done and returns them in order.
 func (c *crowd) order() []string {
 	c.tb.Helper()
 	c.wg.Wait()

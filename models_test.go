@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// A gate remembers the name that was written last for a model, and of a bounded number of models.
+// A gate remembers the name last used for a model, for a bounded number of models.
 func TestStatusHasModelsAsRequested(t *testing.T) {
 	limit := rolling(1000, time.Hour)
 	limit.Per = []sluice.Scope{sluice.PerModel}

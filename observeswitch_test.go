@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// A ticket of the mode observe that ends after a switch to the mode gate ends without an error, and touches nothing there: not
+// A ticket of mode observe that ends after a switch to mode gate ends without an error, and touches nothing there, not
 // even a ticket with the same number. The same holds the other way.
 func TestTicketOutlivesASwitchOfMode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

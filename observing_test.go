@@ -17,12 +17,12 @@ import (
 
 var errRefused = errors.New("429 from the provider")
 
-// observed is a resource that is only observed, with limits that would hold nearly everybody.
+// observed is a resource in mode observe, with limits that would hold nearly every request.
 func observed() map[string]sluice.Resource {
 	return map[string]sluice.Resource{"api": {Observe: true, Limits: []sluice.Limit{rolling(5, 24*time.Hour), places(1)}}}
 }
 
-// Twenty requests to an exhausted provider are twenty arrivals. Whoever is gated afterwards finds nothing of it.
+// Twenty requests to an exhausted provider are twenty arrivals. They leave no trace for later requests in mode gate.
 func TestObserveIsNoWorseThanNoGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newShared(t)
@@ -90,7 +90,7 @@ func TestObserveIsNoWorseThanNoGate(t *testing.T) {
 	})
 }
 
-// stuck is a store that does not answer, once it is.
+// stuck is a store that stops answering when told to.
 type stuck struct {
 	store.Store
 	now atomic.Bool

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// openSlow opens a gate that lets one through every second, and uses up the first.
+// openSlow opens a gate that grants one request per second, and uses up the first.
 func openSlow(tb testing.TB, order store.Order) *crowd {
 	tb.Helper()
 	g := openConfig(tb, sluice.Config{
@@ -148,8 +148,8 @@ func TestClassComesFromTheConfiguration(t *testing.T) {
 	})
 }
 
-// A request that needs much of two limits is not starved by small ones that stream
-// past on each, and those that need neither do not wait for it.
+// A request that needs much of two limits is not starved by small ones on each, and requests that need neither do not
+// wait for it.
 func TestBigRequestGetsItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := sluice.Limit{Name: "tokens", Kind: sluice.Bucket, Size: 10, Window: time.Second, Burst: 100, Unit: "tokens"}

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// alarmed is a store that can be out of reach, and says so.
+// alarmed is a store that can become unreachable, and reports it.
 type alarmed struct {
 	*shared
 	mu    sync.Mutex
@@ -49,7 +49,7 @@ func (a *alarmed) Pool(ctx context.Context, spec store.Spec) (store.Pool, error)
 	return pool, nil
 }
 
-// lose cuts every pool off; back ends that. So many were let go meanwhile.
+// lose cuts every pool off; back ends that, with the number of requests granted meanwhile.
 func (a *alarmed) lose(why string) {
 	a.fail(store.ErrUnavailable)
 	for _, p := range a.pools {
@@ -136,7 +136,7 @@ func TestOutageIsToldAndShown(t *testing.T) {
 	})
 }
 
-// Who passes by does not go on by itself: what it cannot read is an error.
+// A one-shot process does not continue on its own: it gets an error for what it cannot read.
 func TestPassersByGetTheError(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]sluice.Config{"passing": {OneShot: true}, "looking": {ReadOnly: true}} {
@@ -191,7 +191,7 @@ type lasting struct{ store.Store }
 
 func (lasting) Close() error { return nil }
 
-// A member that is not heard of may go on by itself: what is kept for it is shown, and explained.
+// A silent member may continue on its own: what is withheld for it is shown and explained.
 func TestWithheldSharesAreShown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -42,8 +42,8 @@ func (p *provider) done(cost int64) {
 	p.rule.Done(storeNow(), cost)
 }
 
-// The whole way: callers in goroutines, a network that delays and reorders, and a
-// provider that counts arrivals exactly. It refuses nobody, and little is left unused.
+// The whole path: callers in goroutines, a network that delays and reorders, and a provider that counts arrivals
+// exactly. It refuses no request, and little is left unused.
 func TestProviderRefusesNobody(t *testing.T) {
 	start := store.Time(bubbleStart.UnixMicro())
 	for name, c := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// refuse gets a ticket and a 429 for it.
+// refuse acquires a ticket and answers it with a 429.
 func refuse(tb testing.TB, g *sluice.Gate, a sluice.Answer) {
 	tb.Helper()
 	ticket := acquire(tb, g, from("refused"))
@@ -22,7 +22,7 @@ func refuse(tb testing.TB, g *sluice.Gate, a sluice.Answer) {
 	end(tb, ticket)
 }
 
-// send starts a caller whose answer comes after a while.
+// send starts a caller whose response comes after a while.
 func (c *crowd) send(who string, req sluice.Request, delay time.Duration, v store.Verdict) {
 	c.tb.Helper()
 	c.wg.Go(func() {
@@ -42,7 +42,7 @@ func (c *crowd) send(who string, req sluice.Request, delay time.Duration, v stor
 	synctest.Wait()
 }
 
-// wantEntries fails unless these went, each at its time.
+// wantEntries fails unless exactly these requests went, each at its time.
 func (c *crowd) wantEntries(want ...string) {
 	c.tb.Helper()
 	c.order()
@@ -117,7 +117,7 @@ func TestOneProbeThenARampInClassOrder(t *testing.T) {
 	})
 }
 
-// Whose turn it would be otherwise does not matter after a pause.
+// After a pause the probe goes to the highest class, whatever the order would be otherwise.
 func TestProbeGoesToTheHighestClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &crowd{tb: t, gate: open(t, bucket(1, time.Second, 1))}
@@ -131,7 +131,7 @@ func TestProbeGoesToTheHighestClass(t *testing.T) {
 	})
 }
 
-// Asking how things are is not a request: it must not use up the careful start.
+// Reading the status is not a request: it must not use up the ramp.
 func TestStatusDoesNotEndTheRamp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, sluice.Limit{Name: "unknown", Kind: sluice.Rolling, Window: time.Minute})
@@ -352,7 +352,7 @@ func TestQuotaThatIsGonePausesUntilItIsBack(t *testing.T) {
 	})
 }
 
-// A ramp that nobody asked about since is over all the same.
+// A ramp ends by time even if no request came since.
 func TestNobodyIsHeldByARampLongOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, sluice.Limit{Name: "unknown", Kind: sluice.Rolling, Window: time.Minute})

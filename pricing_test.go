@@ -15,8 +15,8 @@ func tokens(in, out int64) []sluice.Amount {
 	return []sluice.Amount{{Unit: "input_tokens", N: in}, {Unit: sluice.OutputTokens, N: out}}
 }
 
-// Tokens are priced by the ticket's model, when it is asked for and when it ends, here or in another process, at what the
-// proxy reckons with; a budget then refuses. A model without a price counts at the default and is flagged.
+// Tokens are priced by the ticket's model, on acquire and on close, here or in another process, at the proxy's prices.
+// A budget then refuses. A model without a price counts at the default price and is flagged.
 func TestStatedUsageIsPriced(t *testing.T) {
 	prices := dialects.DefaultPrices()
 	for _, model := range []string{"claude-opus-4-5", "a-model/that nobody knows", ""} {
@@ -68,7 +68,7 @@ func TestStatedUsageIsPriced(t *testing.T) {
 	}
 }
 
-// Stated dollars count before any price.
+// Stated dollars take precedence over any price.
 func TestStatedDollarsCount(t *testing.T) {
 	g := openConfig(t, sluice.Config{
 		Store: "mem:", Price: dialects.DefaultPrices().OfAmounts, Resources: map[string]sluice.Resource{"api": {Paid: true, Limits: []sluice.Limit{rolling(1000, time.Minute)}}},
@@ -86,8 +86,8 @@ func TestStatedDollarsCount(t *testing.T) {
 	}
 }
 
-// What was spent at the default price is told with each budget, as an estimate and when it is settled, beside what was
-// spent at known prices. It refuses nothing by itself.
+// Each budget shows its spending at the default price, as an estimate and when it is settled, next to the spending at
+// known prices. It refuses nothing by itself.
 func TestUnpricedModelsAreFlaggedInBudgets(t *testing.T) {
 	prices := dialects.DefaultPrices()
 	for _, url := range []string{"mem:", "file:" + t.TempDir()} {

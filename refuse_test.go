@@ -155,7 +155,7 @@ func TestClosedGateRefuses(t *testing.T) {
 	})
 }
 
-// Whatever an answer says, the gate goes on.
+// No answer, however odd, breaks the gate.
 func TestAnswersThatMakeNoSenseDoNoHarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, everyKind(time.Now().Add(time.Minute))...)

@@ -84,7 +84,7 @@ func TestReportCountsEverySend(t *testing.T) {
 	})
 }
 
-// Callers that are calm each for itself can be a burst together.
+// Callers that are each calm can be a burst together.
 func TestReportOfPeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, roomy())
@@ -129,8 +129,7 @@ func TestReportSinceAMoment(t *testing.T) {
 	})
 }
 
-// Memory for it is bounded. What is forgotten is the oldest, and the report says from when on it
-// speaks.
+// Memory is bounded. The oldest sends are forgotten first, and the report says when it starts.
 func TestReportIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, roomy())
@@ -210,7 +209,7 @@ func TestStoreWithoutRecordsSaysSo(t *testing.T) {
 	wantError(t, err, sluice.ErrInvalid)
 }
 
-// Allocations are by class, among the classes that are alive, and by agent within a class.
+// Allocations are by class, among live classes, and by agent within a class.
 func TestPoolAllocatesByClassAndAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openConfig(t, sluice.Config{

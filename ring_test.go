@@ -15,7 +15,7 @@ import (
 
 var bothKeys = []string{"11111111", "22222222"}
 
-// anyKey asks for a request that may go with either key.
+// anyKey returns a request that may use either key.
 func anyKey(agent string) sluice.Request {
 	return sluice.Request{Resource: "api", Agent: agent, Keys: bothKeys}
 }
@@ -41,7 +41,7 @@ func TestTheFirstKeyThatCanGoIsTaken(t *testing.T) {
 	}
 }
 
-// A request that waits for one key goes with another that has room before it, in whichever process that becomes known.
+// A request that waits for one key takes another that has room earlier, whichever process learns of it.
 func TestARequestThatWaitsTakesTheOtherKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := []sluice.Limit{{Name: "places", Kind: store.Concurrency, Size: 1}}
@@ -89,7 +89,7 @@ func TestARequestThatWaitsTakesTheOtherKey(t *testing.T) {
 	})
 }
 
-// Requests that wait for a key that is set aside go on with another, in their turn.
+// Requests that wait for a key that is set aside continue with another, in their turn.
 func TestAKeyThatIsSetAsideIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits := []sluice.Limit{{Name: "minute", Kind: store.Rolling, Size: 6, Window: time.Minute}}

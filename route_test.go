@@ -96,7 +96,7 @@ func TestRouteOfWhatThereIsNot(t *testing.T) {
 	wantError(t, err, sluice.ErrUnknownResource)
 }
 
-// Those who wait go first: there is no room for others.
+// Waiting requests go first: there is no room for others.
 func TestRouteSeesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openConfig(t, sluice.Config{
@@ -116,7 +116,7 @@ func TestRouteSeesTheQueue(t *testing.T) {
 	})
 }
 
-// Models without a price keep their places: a guess is no reason to try one before another.
+// Models without a price keep their position: a guess is no reason to try one before another.
 func TestModelsWithoutAPriceKeepTheirPlaceInARoute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		places := sluice.Resource{Guard: store.GuardOff, Limits: []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 1, Per: []sluice.Scope{sluice.PerModel}}}}

@@ -43,7 +43,7 @@ func TestUserHasSoManyAgentsAndNoMore(t *testing.T) {
 	})
 }
 
-// Those without a user have slots among themselves.
+// Agents without a user share slots.
 func TestAgentsWithoutAUserShareSlots(t *testing.T) {
 	g := openConfig(t, sluice.Config{Slots: sluice.Slots{Max: 1}, Resources: map[string]sluice.Resource{"api": {}}})
 	lease := join(t, g, sluice.JoinRequest{Agent: "a"})
@@ -116,7 +116,7 @@ func TestLeasesAndSlotsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// A gate that knows of no slots does not lift the bound that others keep.
+// A gate without slots does not lift the bound that others keep.
 func TestLookingDoesNotLiftTheBoundOnSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShared(t)

@@ -39,7 +39,7 @@ func TestLaunchesAreSpreadOverTheWindow(t *testing.T) {
 	})
 }
 
-// One that asks later is told what is left until its place in the window.
+// A job that asks later gets the time that is left until its position in the window.
 func TestLaunchCountsFromNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, roomy())
@@ -101,7 +101,7 @@ func TestLaunchThatMakesNoSense(t *testing.T) {
 	wantError(t, err, sluice.ErrUnknownResource)
 }
 
-// However many ask at once, no two start together.
+// However many jobs ask at once, no two start together.
 func TestNoTwoLaunchesCoincide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, roomy())

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// wantState fails unless the resource is in a state, for a reason that has these words.
+// wantState fails unless the resource is in the given state, with a reason that contains the words.
 func wantState(tb testing.TB, g *sluice.Gate, want, words string) inspect.ResourceStatus {
 	tb.Helper()
 	s := state(tb, g)
@@ -54,7 +54,7 @@ func TestStatesFollowWhatHappens(t *testing.T) {
 	})
 }
 
-// A pause of one model names it; the reason of a pause of everything comes first.
+// The reason of a paused model names it; a pause of the whole resource comes first.
 func TestAPausedModelIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, rolling(10, time.Minute))
@@ -70,7 +70,7 @@ func TestAPausedModelIsNamed(t *testing.T) {
 	})
 }
 
-// A billing stop is a state of its own: it says what a person can do, and a success ends it. It holds nothing back.
+// A billing stop says what a person can do, and a success ends it. It holds no request.
 func TestABillingStopIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := &record{}
@@ -111,7 +111,7 @@ func TestABillingStopIsTold(t *testing.T) {
 	})
 }
 
-// A limit that is used to the full is no trouble: nothing is wrong while others wait for it.
+// A full limit is not trouble: nothing is wrong while requests wait for it.
 func TestAFullLimitIsNoTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, rolling(2, time.Minute))
@@ -180,12 +180,12 @@ func TestUnknownNumbersAreNull(t *testing.T) {
 	})
 }
 
-// refusedDial is what net.Dial returns where nothing listens.
+// refusedDial returns the error of net.Dial if nothing listens.
 func refusedDial() error {
 	return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9}, Err: syscall.ECONNREFUSED}
 }
 
-// A provider that cannot be reached is told of at once, by every process that shares the store, until a request succeeds.
+// Every process that shares the store reports an unreachable provider at once, until a request succeeds.
 func TestADeadProviderIsFailingEverywhere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestADeadProviderIsFailingEverywhere(t *testing.T) {
 	})
 }
 
-// One broken connection among many that work is no dead provider.
+// One broken connection among many that work does not make the provider failing.
 func TestAFailureBeforeASuccessIsNoTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, rolling(10, time.Minute))
@@ -246,7 +246,7 @@ func TestAFailureBeforeASuccessIsNoTrouble(t *testing.T) {
 	})
 }
 
-// Four errors of the provider in a row can be chance, five are trouble. Errors that are not the provider's do not count.
+// Four errors of the provider in a row can be chance, five are trouble. Other errors do not count.
 func TestFiveErrorsOfTheProviderAreFailing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, rolling(20, time.Minute))
@@ -268,7 +268,7 @@ func TestFiveErrorsOfTheProviderAreFailing(t *testing.T) {
 	})
 }
 
-// Nobody sends to a resource any more: after a while its last failure is history.
+// If no requests are sent any more, the last failure is forgotten after a while.
 func TestOldTroubleIsIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, rolling(20, time.Minute))
@@ -306,7 +306,7 @@ func TestDoReportsADeadProvider(t *testing.T) {
 	})
 }
 
-// The watcher tells what time and others change; what comes and goes is not told.
+// The watcher reports changes by time and by other processes. It does not report states that come and go.
 func TestStatesAreWatched(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -358,8 +358,8 @@ func TestStatesAreWatched(t *testing.T) {
 	})
 }
 
-// Whoever used a window holds it, also when its tickets are closed long since: who used most comes first, and who uses it without
-// the gate is named too.
+// The agents that used a window hold it, even after their tickets are closed. The one with the most use comes first,
+// and use without the gate is named too.
 func TestWhyNamesWhoUsedTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, rolling(10, time.Minute))

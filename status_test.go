@@ -88,7 +88,7 @@ func TestStatusAsJSON(t *testing.T) {
 	})
 }
 
-// Lists are never null, so that nobody has to ask.
+// Lists are never null, so that readers need not check.
 func TestEmptyListsInJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t)
@@ -270,8 +270,7 @@ func TestWhyTellsOfPauseProbeAndRamp(t *testing.T) {
 	})
 }
 
-// Another gate on the same store has more limits and more classes. What is not known here
-// does no harm.
+// Another gate on the same store has more limits and more classes. What is not known here does no harm.
 func TestStatusOfAPoolThatAnotherMemberAddedTo(t *testing.T) {
 	s := newShared(t)
 	open := func(classes []sluice.Class, limits ...sluice.Limit) *sluice.Gate {

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehq/sluice/store/memstore"
 )
 
-// shared is one store that several gates open, each as a process of its own would: closing
-// one of them leaves the store to the others. It can be cut off.
+// shared is a store that several gates open, as separate processes would: closing one gate leaves it open for the
+// others. It can be cut off.
 type shared struct {
 	store.Store
 	url  string
@@ -74,7 +74,7 @@ func (s *shared) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) 
 // Close leaves the store open.
 func (s *shared) Close() error { return nil }
 
-// sharedPool has only what the contract asks for: it is no Quick, and keeps no records.
+// sharedPool implements only the required methods: it is no Quick, and keeps no history.
 type sharedPool struct {
 	store.Pool
 	store *shared

@@ -14,8 +14,8 @@ func on(machine string) sluice.JoinRequest {
 	return sluice.JoinRequest{Agent: "a", Machine: machine, User: "u"}
 }
 
-// An agent that appears on another machine has moved: its lease goes there at once, and where it was it is told so, whatever it
-// says.
+// An agent that appears on another machine has moved: its lease goes there at once, and the old machine is told so,
+// whatever it sends.
 func TestAgentThatMovesIsToldWhereItWas(t *testing.T) {
 	for name, gates := range map[string]int{"through one gate": 1, "through two": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestAgentThatMovesIsToldWhereItWas(t *testing.T) {
 	}
 }
 
-// When the machine that it moved to is dead or has left, whoever is still there has the lease again.
+// If the agent's new machine dies or leaves, the old one gets the lease again.
 func TestAgentComesBackWhenTheOtherMachineIsDead(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *sluice.Gate){
 		"dead": func(*testing.T, *sluice.Gate) {},
@@ -101,7 +101,7 @@ func TestAgentComesBackWhenTheOtherMachineIsDead(t *testing.T) {
 	}
 }
 
-// A lease that a process keeps alive by itself does not come back either.
+// A lease that a process renews by itself is not taken back either.
 func TestLeaseThatWasTakenOverIsNotTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept, s := &record{}, newShared(t)

@@ -47,7 +47,7 @@ func TestCancelLetsTheNextOneIn(t *testing.T) {
 	})
 }
 
-// What was answered was sent: there is nothing to give back.
+// A ticket with an answer was sent: Cancel has nothing to give back.
 func TestCancelAfterTheAnswerIsClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, rolling(5, time.Hour), places(5))
@@ -102,7 +102,7 @@ func TestCloseSettlesUsage(t *testing.T) {
 	}
 }
 
-// An overrun is charged when it is known, and those behind wait for it.
+// Usage beyond the estimate is charged once it is known, and later requests wait for it.
 func TestOverrunDelaysTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, sluice.Limit{Name: "tokens", Kind: sluice.Bucket, Size: 100, Window: time.Second, Unit: "tokens"})
@@ -112,7 +112,7 @@ func TestOverrunDelaysTheNext(t *testing.T) {
 	})
 }
 
-// Use of a unit that the request asked for nothing of is charged when it is stated: the provider has counted it.
+// Usage of a unit that the request did not ask for is charged when it is stated: the provider has counted it.
 func TestUseThatWasNotAskedForIsCharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, sluice.Limit{Name: "tokens", Kind: sluice.Bucket, Size: 100, Window: time.Second, Unit: "tokens"})
@@ -122,7 +122,7 @@ func TestUseThatWasNotAskedForIsCharged(t *testing.T) {
 	})
 }
 
-// Output is counted while it is produced, so nothing of it is bounded before the end.
+// Output is counted while it is produced, so none of it is bounded before the end.
 func TestOutputTokensStayOutstandingUntilClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, sluice.Limit{Name: "output", Kind: sluice.Bucket, Size: 100, Window: time.Second, Unit: sluice.OutputTokens})

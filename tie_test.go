@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// A plain Acquire made tickets that outlived their process: after a kill they held their places for ten minutes.
+// A plain Acquire made tickets that outlived their process: after a kill they held their concurrency for ten minutes.
 func TestATicketIsTiedToItsProcessUnlessItIsDetached(t *testing.T) {
 	s := &asking{shared: newShared(t)}
 	store.Register("asking", func(context.Context, string) (store.Store, error) { return s, nil })
@@ -43,7 +43,7 @@ func TestATicketIsTiedToItsProcessUnlessItIsDetached(t *testing.T) {
 	}
 }
 
-// asking is a store that remembers which ties were asked for.
+// asking is a store that records the ties of acquires.
 type asking struct {
 	*shared
 	ties []store.Tie

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Everything at the same time, in real time, many times: agents join and leave, ask in all
-// classes, are refused, launch, and are looked at. At the end nothing is left.
+// Everything at once, in real time, many times: agents join and leave, acquire in all classes, are refused, start jobs,
+// and read the state. At the end nothing is left.
 func TestStressOfTheWholeFleet(t *testing.T) {
 	const callers, visits = 40, 60
 	// The reset is far from now, whenever that is.

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// A lease that is lost is told as often as it is tried, and once when it is back.
+// A lost lease is reported at every failed heartbeat, and once when it is back.
 func TestALeaseThatIsBackIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestALeaseThatIsBackIsTold(t *testing.T) {
 	})
 }
 
-// A budget that is used up is told, and when it begins anew.
+// A used-up budget is reported, and also when it starts again.
 func TestABudgetThatBeginsAnewIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// subscribed are the windows of a subscription, as presets have them.
+// subscribed returns the windows of a subscription, as in presets.
 func subscribed() []sluice.Limit {
 	return []sluice.Limit{
 		{Name: "plan-7d", Kind: sluice.Fixed, Window: 7 * 24 * time.Hour, Unit: "plan_7d", Plan: true},
@@ -19,14 +19,15 @@ func subscribed() []sluice.Limit {
 	}
 }
 
-// statesWindow is an answer that states the shorter window.
+// statesWindow returns an answer that states the shorter window.
 func statesWindow(v store.Verdict, used int64, reset time.Duration) sluice.Answer {
 	return sluice.Answer{Verdict: v, RetryAfter: reset, Scope: sluice.PerKey, Limits: []sluice.ObservedLimit{
 		{Limit: "plan-5h", Size: 1_000_000, Remaining: 1_000_000 - used, ResetIn: reset},
 	}}
 }
 
-// A window that is used up holds background agents until its reset and tells them to start nothing. The person goes on.
+// A used-up window holds background agents until its reset and tells them to start no new work. The highest class
+// continues.
 func TestAUsedUpWindowHoldsBackgroundAgentsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, subscribed()...)

@@ -20,7 +20,7 @@ func worksFor(tb testing.TB, g *sluice.Gate, child, parent string) {
 	}
 }
 
-// Who works for whom is known to every process of the store, for as long as it is said.
+// Every process of the store knows a declared dependency, as long as it is repeated.
 func TestParentWaitsForItsChild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShared(t)
@@ -58,7 +58,7 @@ func TestParentWaitsForItsChild(t *testing.T) {
 	})
 }
 
-// A parent that appears is known soon; what was said in vain is not held against it.
+// A parent that appears later is known soon: earlier calls in vain do not matter.
 func TestParentThatAppearsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, hundred())
@@ -77,7 +77,7 @@ func TestParentThatAppearsLater(t *testing.T) {
 	})
 }
 
-// What one agent can say of others is bounded.
+// What one agent can declare about others is bounded.
 func TestParentsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, hundred())

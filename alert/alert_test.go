@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// hook is a webhook that answers as it is told to.
+// hook is a webhook with scripted responses.
 type hook struct {
 	mu       sync.Mutex
 	statuses []int // of the first answers; then 204
@@ -65,7 +65,7 @@ func (h *hook) serve(t *testing.T) string {
 	return "http://" + l.Addr().String() + "/services/s3cr3t?token=s3cr3t"
 }
 
-// reports keeps errors.
+// reports collects errors.
 type reports struct {
 	mu   sync.Mutex
 	list []string
@@ -108,7 +108,7 @@ func TestDelivers(t *testing.T) {
 	}
 }
 
-// What cannot work is not tried again, and no secret is told.
+// Permanent failures are not retried, and errors hold no secret.
 func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{400, 404, 302} {
@@ -124,7 +124,7 @@ func TestGivesUp(t *testing.T) {
 	}
 }
 
-// A webhook that is not there holds up nobody: not those who post, and not the end.
+// An unreachable webhook delays neither Post nor Close.
 func TestNobodyThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r reports

@@ -69,8 +69,7 @@ func TestClaimedEntryIsUpdatedAndRemoved(t *testing.T) {
 	}
 }
 
-// Removing the lock's file could have let two in, one through the old file, one through the
-// new.
+// Removing the lock file could let two processes in, one through the old file and one through the new one.
 func TestClaimsNeverOverlap(t *testing.T) {
 	list := open(t)
 	id := add(t, list, entry("true"))

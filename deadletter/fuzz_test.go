@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzEntry reads any file as a dead letter of either kind, with a key and without: it says why it cannot be read, or comes back whole
-// when it is written again.
+// FuzzEntry reads any file as a dead letter of either kind, with and without a key. The entry says why it cannot be
+// read, or survives being written again.
 func FuzzEntry(f *testing.F) {
 	const id = "0123456789ab"
 	keyed := &List{}

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/internal/proctest"
 )
 
-// claimEnv makes the test binary a process that claims an entry and waits for its end.
+// claimEnv makes the test binary a process that claims an entry and waits to be ended.
 const claimEnv = "DEADLETTER_TEST_CLAIM"
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func claimAndWait(dir, id string) {
 	os.Exit(0)
 }
 
-// otherProcess is a process that has claimed an entry.
+// otherProcess starts a process that claims an entry.
 func otherProcess(t *testing.T, dir, id string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], id)

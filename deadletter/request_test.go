@@ -75,7 +75,7 @@ func TestRequestsComeBack(t *testing.T) {
 	}
 }
 
-// A flood of requests must not drop commands, and the other way round.
+// A flood of requests must not drop commands, nor the other way round.
 func TestKindsHaveBoundsOfTheirOwn(t *testing.T) {
 	list := open(t)
 	job := add(t, list, entry("true"))
@@ -206,7 +206,7 @@ func TestKeepersWriteTogether(t *testing.T) {
 	(*deadletter.Keeper)(nil).Flush()
 }
 
-// What cannot be written fast enough is told, and not kept: memory is bounded.
+// Memory is bounded: entries that cannot be written fast enough are reported and not kept.
 func TestAKeeperThatCannotKeepUp(t *testing.T) {
 	list := open(t)
 	release := make(chan struct{})

@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// Who follows a log hears every event of other processes once, over rotations, and none of its own.
+// A follower gets every event of other processes once, across rotations, and none of its own.
 func TestFollow(t *testing.T) {
 	dir := t.TempDir()
 	early := small(dir, 2000)

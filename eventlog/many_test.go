@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// A log that is full of invented names is counted in bounded memory, and nothing is lost from the sums.
+// A log full of invented names is counted in bounded memory, and the sums stay complete.
 func TestACountOfManyNamesIsBounded(t *testing.T) {
 	t.Parallel()
 	ta := newTally(time.Time{}, func(string, time.Time, bool) bool { return true })
@@ -33,7 +33,7 @@ func TestACountOfManyNamesIsBounded(t *testing.T) {
 	}
 }
 
-// Who looks for rare events does not read all others.
+// ReadKinds skips other events without parsing them.
 func TestReadKindsFindsTheSameEvents(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

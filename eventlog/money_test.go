@@ -18,8 +18,8 @@ func held(e inspect.Event, reason string) inspect.Event {
 	return e
 }
 
-// What sends cost is in the log alone: it counts though the store knows of the sends, settled to what they did cost
-// and by estimate where nobody said, once each.
+// Costs are in the log only: they count even for sends that the store knows. Each send counts once, with its actual
+// cost if that is known, otherwise with its estimate.
 func TestMoneyFromTheLog(t *testing.T) {
 	usage := func(ticket string, micros int64) inspect.Event {
 		return inspect.Event{Time: at(5), Kind: inspect.EventUsage, Resource: "api", Ticket: ticket, Units: map[string]int64{sluice.USD: micros}}

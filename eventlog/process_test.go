@@ -16,7 +16,7 @@ const (
 	childFile   = 60_000 // bytes: all children together fill some of them, and none is rotated away
 )
 
-// child is a process that writes: a number of events, or without end if it is to be killed.
+// child writes a number of events, or endlessly if it is to be killed.
 func child(dir string) {
 	agent, endless := os.Getenv("EVENTLOG_TEST_AGENT"), os.Getenv("EVENTLOG_TEST_ENDLESS") != ""
 	f := newFiles(dir)
@@ -50,7 +50,7 @@ func start1(t *testing.T, dir, agent string, endless bool) (*exec.Cmd, *bufio.Re
 	return cmd, proctest.Reader(out)
 }
 
-// Processes that write and rotate at the same time lose nothing, and no line is torn.
+// Processes that write and rotate at the same time lose nothing and tear no line.
 func TestManyProcesses(t *testing.T) {
 	dir := t.TempDir()
 	const processes = 6
@@ -67,7 +67,7 @@ func TestManyProcesses(t *testing.T) {
 	newCollector(dir).check(t, processes, childEvents)
 }
 
-// A process killed while it writes and rotates leaves a log that others write to and read.
+// A process killed while it writes and rotates leaves a log that others can write and read.
 func TestKilledProcess(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 5 {

@@ -86,7 +86,7 @@ func TestReadSinceAndUntil(t *testing.T) {
 	}
 }
 
-// What is rotated away while it is read is read to the end, and nothing twice.
+// A file that is rotated away while it is read is read to the end, and nothing is read twice.
 func TestReadWhileRotating(t *testing.T) {
 	dir := t.TempDir()
 	f := newFiles(dir)

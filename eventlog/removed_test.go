@@ -11,7 +11,8 @@ import (
 	"github.com/sluicehq/sluice/internal/filelock"
 )
 
-// A state directory that is removed under a running process: the process makes it anew, and locks the file that others find there.
+// If the state directory is removed under a running process, the process creates it again, and locks the file that
+// others find there.
 func TestARemovedDirectoryIsMadeAnewWithItsLock(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")

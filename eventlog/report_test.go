@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// keep writes events as a log.
+// keep writes events to a log.
 func keep(tb testing.TB, events ...inspect.Event) string {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -78,7 +78,7 @@ func TestReportFromTheLog(t *testing.T) {
 	}
 }
 
-// What counts is what happened since, but whose ticket it was is known from before.
+// Only events since the start count, but tickets from before are known.
 func TestReportSince(t *testing.T) {
 	dir := keep(t,
 		sendAt(0, "api.1-1", "a"), sendAt(120, "api.1-2", "a"),
@@ -94,8 +94,7 @@ func TestReportSince(t *testing.T) {
 	}
 }
 
-// The store's report is completed by what it does not remember and what it never knew. Nothing
-// counts twice.
+// The log adds what the store does not remember and what it never knew. Nothing counts twice.
 func TestComplete(t *testing.T) {
 	passed := sendAt(200, "api.0-7", "a")
 	passed.Observed = true

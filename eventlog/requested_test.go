@@ -7,7 +7,8 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// A report has the names that clients wrote next to the class that the provider limits, though the store counts by class.
+// A report lists the names that clients used next to the class that the provider limits, although the store counts by
+// class.
 func TestReportHasModelsAsRequested(t *testing.T) {
 	c := &callerTally{}
 	for _, name := range []string{"claude-opus-4-5", "claude-opus-4-1-20250805", "claude-opus-4-5"} {

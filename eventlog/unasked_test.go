@@ -12,7 +12,7 @@ import (
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
 
-// A request that asks for no output and has some is in the store's report. The log must not add it a second time.
+// Output of a request that asked for none is in the store's report. The log must not add it again.
 func TestUseThatWasNotAskedForCountsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now().Add(-time.Minute)

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 )
 
-// A log says its version. One of before there were versions is read, and gets one from who writes next; one of a later version is refused by
-// readers and writers, who leave it as it is.
+// A log has a version. A log from before versions is read, and gets a version from the next writer. Readers and writers
+// refuse a newer version and leave the log unchanged.
 func TestALogHasAVersion(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, 0, string(line(send("a", 0))))

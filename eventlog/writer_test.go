@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 
 var start = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// send is the n-th event of an agent.
+// send returns the n-th event of an agent.
 func send(agent string, n int) inspect.Event {
 	return inspect.Event{
 		Time: start.Add(time.Duration(n) * time.Millisecond), Kind: inspect.EventSend, Resource: "api", Ticket: fmt.Sprintf("api.1-%x", n+1), Agent: agent,
@@ -49,8 +49,8 @@ func all(tb testing.TB, dir string) (events []inspect.Event, garbage int) {
 	return events, garbage
 }
 
-// shut ends a writer and waits until all is written. It does not use Close, which gives a disk two seconds: a busy machine can be
-// slower. Tests of Close itself run in virtual time, which passes only while the writer sleeps or is stuck.
+// shut ends a writer and waits until all is written. It does not use Close, which waits two seconds: a busy machine can
+// be slower. Tests of Close itself run in virtual time, which passes only while the writer sleeps or is stuck.
 func shut(tb testing.TB, w *Writer) {
 	tb.Helper()
 	if w.stop() {
@@ -177,7 +177,7 @@ func TestManyWritersRotating(t *testing.T) {
 	newCollector(dir).check(t, writers, each)
 }
 
-// collector knows what a log should hold.
+// collector knows what a log should contain.
 type collector struct{ dir string }
 
 func newCollector(dir string) *collector { return &collector{dir} }
@@ -229,8 +229,7 @@ func (d disk) opener(name string) (file, error) {
 	return d, err
 }
 
-// On a full disk nobody fails; when there is room again, lines are whole, and the number of those
-// lost is told.
+// A full disk fails no caller. When there is room again, lines are whole, and the number of lost events is written.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	room := int64(len(line(send("a", 0))) * 5 / 2)
@@ -258,7 +257,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A disk that hangs delays nobody: events are dropped, and Close comes back.
+// A disk that hangs delays no caller: events are dropped, and Close returns.
 func TestStuckDisk(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -301,7 +300,7 @@ func TestNoDirectory(t *testing.T) {
 	}
 }
 
-// One who was stopped while rotating keeps the lock. Others give up on lines, not on callers.
+// A process that was stopped while rotating keeps the lock. Other processes drop lines but do not block callers.
 func TestLockThatIsNeverFree(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -327,7 +326,7 @@ func TestLockThatIsNeverFree(t *testing.T) {
 	}
 }
 
-// Somebody who reads holds up the rotation, not the writing.
+// A reader delays the rotation, not the writing.
 func TestReaderKeepsFileFromRotating(t *testing.T) {
 	dir := t.TempDir()
 	f := newFiles(dir)

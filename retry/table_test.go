@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/retry"
 )
 
-// TestTable reads the table that the clients in Python and TypeScript read, too.
+// TestTable uses the same table as the clients in Python and TypeScript.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/cases.json")

@@ -60,7 +60,7 @@ func TestRefusedRequestsAreSentAgain(t *testing.T) {
 	})
 }
 
-// What is refused for good, or may not be repeated, comes back as the provider sent it.
+// Responses that are final, or whose requests may not be repeated, come back as the provider sent them.
 func TestWhatIsNotSentAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -113,7 +113,7 @@ func (endless) Read(p []byte) (int, error) {
 	return copy(p, xs), nil
 }
 
-// When the attempts are used up the client gets the last answer.
+// After the last attempt the client gets the last response.
 func TestLastAnswerAfterAllAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newRig(t)
@@ -128,7 +128,7 @@ func TestLastAnswerAfterAllAttempts(t *testing.T) {
 	})
 }
 
-// A retry that does not get its turn leaves the client with what the provider said.
+// If a retry does not get its turn, the client gets the provider's refusal.
 func TestKeptAnswerIfTheTurnDoesNotCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newRig(t)
@@ -184,7 +184,7 @@ func TestGraphQLRefusalInA200(t *testing.T) {
 	})
 }
 
-// An answer whose body does not come is passed on all the same.
+// A refusal whose body does not arrive is passed on anyway.
 func TestRefusalWithoutItsBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newRig(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/provider"
 )
 
-// canned is a base that answers at once, so that nothing is measured but what comes on top.
+// canned is a base transport that answers at once, so that only the overhead is measured.
 type canned struct {
 	header http.Header
 	body   string

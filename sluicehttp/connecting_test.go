@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// One timer serves all attempts that connect, and each is told when it has waited for its own time.
+// One timer serves all connecting attempts, and each is reported after its own time.
 func TestAttemptsThatConnectShareATimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c connecting

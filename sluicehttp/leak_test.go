@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// A thousand clients are killed at any moment: while they wait, connect, send, or read. Nothing of them is left: the
+// A thousand clients are cancelled at any moment: while they wait, connect, send, or read. Nothing of them remains: the
 // leak check at the end of all tests looks for goroutines.
 func TestKilledClientsLeaveNothing(t *testing.T) {
 	limits := wideLimits()
@@ -110,7 +110,7 @@ func TestKilledClientsLeaveNothing(t *testing.T) {
 	}
 }
 
-// Where the provider may go on, the places are free when its usual time is over.
+// If the provider may still be working, the concurrency is free after its usual time.
 func TestLingeringPlacesComeBack(t *testing.T) {
 	x := newRig(t, sluice.Limit{Name: "places", Kind: sluice.Concurrency, Size: 50})
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -133,7 +133,7 @@ func TestLingeringPlacesComeBack(t *testing.T) {
 	}
 }
 
-// What an upstream may do wrong: the client gets it or an error, memory stays bounded, nothing is left.
+// A misbehaving upstream: the client gets its response or an error, memory stays bounded, and nothing leaks.
 func TestBadUpstreams(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{
 		"garbage headers": func(w http.ResponseWriter, r *http.Request) {

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// What Do gives up is kept, and nothing else.
+// Requests that Do gives up are kept, and no others.
 func TestWhatDoGivesUpIsKept(t *testing.T) {
 	failed := errors.New("the provider said: the-text-of-the-provider")
 	for _, c := range []struct {

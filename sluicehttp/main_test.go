@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const hour = time.Hour
 
-// wideLimits are limits that hold nobody up, one for each unit that is counted.
+// wideLimits are limits that hold no request, one for each counted unit.
 func wideLimits() []sluice.Limit {
 	limits := []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 1000}}
 	for _, unit := range []string{sluice.Requests, unitInput, sluice.OutputTokens, unitTokens, unitUSD, "special"} {
@@ -49,7 +49,7 @@ func openGate(tb testing.TB, r sluice.Resource) *sluice.Gate {
 	return g
 }
 
-// told collects what Done is told.
+// told collects the exchanges that Done gets.
 type told struct {
 	mu   sync.Mutex
 	list []Exchange
@@ -104,7 +104,7 @@ func (x *rig) status(tb testing.TB) inspect.ResourceStatus {
 	return s.Resources[0]
 }
 
-// used is what is charged on a limit, over all of its scopes.
+// used returns what is charged on a limit, over all of its scopes.
 func (x *rig) used(tb testing.TB, limit string) (sum int64) {
 	tb.Helper()
 	for _, l := range x.status(tb).Limits {
@@ -115,7 +115,7 @@ func (x *rig) used(tb testing.TB, limit string) (sum int64) {
 	return sum
 }
 
-// wantQuiet fails if a ticket is out or somebody waits.
+// wantQuiet fails if a ticket is open or a request waits.
 func (x *rig) wantQuiet(tb testing.TB) {
 	tb.Helper()
 	s := x.status(tb)
@@ -129,7 +129,7 @@ func (x *rig) wantQuiet(tb testing.TB) {
 	}
 }
 
-// wantCharged fails unless exactly so much is charged.
+// wantCharged fails unless exactly these amounts are charged.
 func (x *rig) wantCharged(tb testing.TB, want map[string]int64) {
 	tb.Helper()
 	for limit, n := range want {
@@ -147,7 +147,7 @@ func serve(tb testing.TB, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// do sends a request and reads the answer.
+// do sends a request and reads the response.
 func (x *rig) do(tb testing.TB, r *http.Request) (*http.Response, string) {
 	tb.Helper()
 	resp, err := x.RoundTrip(r)
@@ -183,7 +183,7 @@ func get(tb testing.TB, url string) *http.Request {
 	return r
 }
 
-// fake is a dialect whose calls say themselves what they are.
+// fake is a dialect whose calls describe themselves.
 type fake struct{ provider.Generic }
 
 type fakeCall struct {
@@ -194,7 +194,7 @@ type fakeCall struct {
 	Special                        int64
 }
 
-// fakeEvent is what an answer says, or a piece of one.
+// fakeEvent is a response, or a piece of one.
 type fakeEvent struct {
 	Text  string `json:"text,omitempty"`
 	Error string `json:"error,omitempty"`
@@ -255,7 +255,7 @@ func (fake) AskUsage(body []byte) []byte {
 
 func (fake) OnlyUsage(data []byte) bool { return bytes.Contains(data, []byte(`"only"`)) }
 
-// fakeReader reads whole lines; what is not complete it keeps.
+// fakeReader reads whole lines and keeps an incomplete one.
 type fakeReader struct {
 	stream bool
 	buf    []byte
@@ -304,7 +304,7 @@ type pipeNet struct {
 	delay time.Duration // of each connection
 }
 
-// pipeServer starts a server on a network of its own, and makes x use it. It is to be called in a bubble.
+// pipeServer starts a server on its own network, and makes x use it. Call it in a synctest bubble.
 func (x *rig) pipeServer(tb testing.TB, h http.HandlerFunc) *pipeNet {
 	tb.Helper()
 	n := &pipeNet{conns: make(chan net.Conn), done: make(chan struct{})}

@@ -22,7 +22,7 @@ type arrival struct {
 	header http.Header
 }
 
-// Where the gate only observes, a request arrives once, as it was sent, and the client gets what the provider says.
+// In mode observe a request arrives once and unchanged, and the client gets the provider's response.
 func TestObservedRequestsGoOnceAsTheyCame(t *testing.T) {
 	var mu sync.Mutex
 	var arrived []arrival

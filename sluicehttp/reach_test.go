@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehq/sluice/internal/upstream"
 )
 
-// onDial makes the transport dial as it is told.
+// onDial sets the dial function of the transport.
 func (x *rig) onDial(tb testing.TB, dial func(ctx context.Context) error) {
 	tb.Helper()
 	base := Tuned()
@@ -27,7 +27,8 @@ func (x *rig) onDial(tb testing.TB, dial func(ctx context.Context) error) {
 	x.Base, x.unhurried = base, false
 }
 
-// Whoever cannot be reached is tried for a second, and the client knows within two. The classes' long waits are for refusals.
+// An unreachable provider is tried for a second, and the client knows within two. The long waits of classes are for
+// refusals.
 func TestAnUnreachableProviderIsToldSoon(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -79,8 +80,8 @@ func TestAProviderThatComesBackIsReached(t *testing.T) {
 	})
 }
 
-// A connection that does not come about is told within two seconds. The request goes on; those that come when it is
-// known are told as soon.
+// A connection that hangs is reported within two seconds. The request continues; once the hang is known, later requests
+// fail as soon.
 func TestAHangIsToldSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newRig(t)
@@ -119,7 +120,7 @@ func TestAHangIsToldSoon(t *testing.T) {
 	})
 }
 
-// A name that takes long to look up is no hang: a resolver may have to ask its second server.
+// A slow name lookup is not a hang: a resolver may have to ask its second server.
 func TestASlowNameIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newRig(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehq/sluice/retry"
 )
 
-// A client that leaves before anything was written gets everything back.
+// A client that leaves before anything was written gets a full refund.
 func TestLeavingBeforeAnythingWasSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newRig(t)
@@ -34,7 +34,7 @@ func TestLeavingBeforeAnythingWasSent(t *testing.T) {
 	})
 }
 
-// One that leaves after that does not; the place is taken for as long as such requests take.
+// A client that leaves later does not; the concurrency is held for as long as such requests take.
 func TestLeavingBeforeTheAnswer(t *testing.T) {
 	for _, abort := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestLeavingBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// A ticket that has become stale while the connection was made is renewed before anything is sent.
+// A ticket that became stale while connecting is renewed before anything is sent.
 func TestSlowConnectionRenewsTheTicket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newRig(t, sluice.Limit{Name: "minute", Kind: sluice.Rolling, Size: 1, Window: time.Minute}) // a slack of a second
@@ -84,7 +84,7 @@ func TestSlowConnectionRenewsTheTicket(t *testing.T) {
 	})
 }
 
-// If it cannot be renewed, it is not sent.
+// If the ticket cannot be renewed, nothing is sent.
 func TestStaleTicketIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newRig(t, sluice.Limit{Name: "minute", Kind: sluice.Rolling, Size: 1, Window: time.Minute})
@@ -107,8 +107,8 @@ func TestStaleTicketIsNotSent(t *testing.T) {
 	})
 }
 
-// dropper is a server that answers the first request on each connection, and drops the connection at the second:
-// net/http then sends that again by itself.
+// dropper starts a server that answers the first request on each connection, and drops the connection at the second:
+// net/http then sends that one again by itself.
 func dropper(tb testing.TB, arrived *atomic.Int64) string {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -163,7 +163,7 @@ func TestSilentResendsAreCharged(t *testing.T) {
 	x.wantCharged(t, map[string]int64{sluice.Requests: 5})
 }
 
-// With one place only, a resend does not wait for itself. With no room left it is not sent.
+// With a concurrency of one, a resend does not wait for itself. Without room it is not sent.
 func TestSilentResendTakesItsTurn(t *testing.T) {
 	x := newRig(t, sluice.Limit{Name: "hour", Kind: sluice.Rolling, Size: 2, Window: hour}, sluice.Limit{Name: "places", Kind: sluice.Concurrency, Size: 1})
 	var arrived atomic.Int64
@@ -178,7 +178,7 @@ func TestSilentResendTakesItsTurn(t *testing.T) {
 	x.wantCharged(t, map[string]int64{"hour": 2})
 }
 
-// Without an answer nobody knows what the provider did. What may not be done twice is not.
+// Without a response it is unknown what the provider did. Requests that are not idempotent are not repeated.
 func TestConnectionThatBreaks(t *testing.T) {
 	for method, want := range map[string]int64{http.MethodPost: 1, http.MethodDelete: 3} {
 		synctest.Test(t, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestConnectionThatBreaks(t *testing.T) {
 	}
 }
 
-// Nobody there: nothing is charged, and it is tried again, whatever it is.
+// If nothing listens, nothing is charged, and any request is tried again.
 func TestNobodyListens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newRig(t)
@@ -235,7 +235,7 @@ func TestNonsenseIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// untraced is a base that does not tell what it does.
+// untraced is a base transport that does not call trace hooks.
 type untraced func(*http.Request) (*http.Response, error)
 
 func (f untraced) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -251,7 +251,7 @@ func TestBaseThatDoesNotTell(t *testing.T) {
 	x.wantQuiet(t)
 }
 
-// A ticket lives as long as its answer is read, even for hours.
+// A ticket lives as long as its response is read, even for hours.
 func TestLongStreamKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newRig(t)

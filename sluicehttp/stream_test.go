@@ -58,7 +58,7 @@ func TestFilterCutsOutNothingElse(t *testing.T) {
 	})
 }
 
-// Events that are too long to be held pass, and those after them are still looked at.
+// Events that are too long to hold pass, and later ones are still filtered.
 func TestFilterDoesNotHoldLongEvents(t *testing.T) {
 	f := &filter{only: func(data []byte) bool { return string(data) == "only" }}
 	var out bytes.Buffer
@@ -84,7 +84,7 @@ func TestFilterDoesNotHoldLongEvents(t *testing.T) {
 	}
 }
 
-// textReader keeps all that it is told.
+// textReader keeps all that it reads.
 type textReader struct{ bytes.Buffer }
 
 func (r *textReader) Write(p []byte)                 { r.Buffer.Write(p) }
@@ -123,7 +123,7 @@ func TestInflaterReadsWhatWasCompressed(t *testing.T) {
 	})
 }
 
-// A few bytes that stand for very many are not all looked at.
+// A small body that expands to a huge one is decompressed only in part.
 func TestInflaterIsBounded(t *testing.T) {
 	const most = 1 << 20
 	var packed bytes.Buffer
@@ -151,7 +151,7 @@ type counting struct {
 
 func (c *counting) Write(p []byte) { c.n += len(p) }
 
-// A body of any length passes without being held.
+// A long response passes without being held in memory.
 func TestLongAnswerTakesLittleMemory(t *testing.T) {
 	const size = 128 << 20
 	x := newRig(t)

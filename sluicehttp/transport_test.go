@@ -56,7 +56,7 @@ func TestOrdinaryClient(t *testing.T) {
 	}
 }
 
-// Whatever the length of a body and whether that is known, what arrives is what was sent.
+// A body arrives as it was sent, whatever its length and whether or not that is known.
 func TestBodyArrivesAsItIs(t *testing.T) {
 	x := newRig(t)
 	var got []byte

@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// tenMicros is a price of ten for each token, and of one for what is read from a cache.
+// tenMicros is a price of ten per token, and of one per token read from a cache.
 func tenMicros(model string, u *provider.Usage) (int64, bool) {
 	return 10*(u.Input+u.Output) + u.CacheRead, model != "unknown"
 }
@@ -93,7 +93,7 @@ func TestUnreadableUsageKeepsTheEstimate(t *testing.T) {
 	}
 }
 
-// event writes a piece of a stream, and sends it.
+// event writes a piece of a stream and flushes it.
 func event(w http.ResponseWriter, data string) {
 	fmt.Fprintf(w, "data: %s\n\n", data)
 	w.(http.Flusher).Flush()
@@ -145,7 +145,7 @@ func TestUsageOfAStream(t *testing.T) {
 	}
 }
 
-// What cannot be decompressed is the client's business: it gets it as it is.
+// A body that cannot be decompressed is passed on unchanged.
 func TestBrokenCompressionPasses(t *testing.T) {
 	x := newRig(t)
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -160,7 +160,7 @@ func TestBrokenCompressionPasses(t *testing.T) {
 	x.wantQuiet(t)
 }
 
-// An answer that is broken off settles what was seen, and its place is taken for as long as such answers take.
+// An aborted response settles the usage seen so far, and holds its concurrency for as long as such responses take.
 func TestAbortedStreamSettlesWhatWasSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newRig(t)
@@ -233,7 +233,7 @@ func TestAbortedStreamSettlesWhatWasSeen(t *testing.T) {
 	})
 }
 
-// The end of an answer that is no stream need not be read: it was all there before it began.
+// A response that is not a stream need not be read to its end: it was complete before it began.
 func TestAnswerThatIsNotReadToItsEnd(t *testing.T) {
 	x := newRig(t)
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -310,7 +310,7 @@ func TestFreeCallsNeedNoTicket(t *testing.T) {
 	}
 }
 
-// An estimate that is larger than a limit does not keep a request from being sent.
+// An estimate larger than a limit does not block a request for good.
 func TestEstimateAboveCapacity(t *testing.T) {
 	x := newRig(t, sluice.Limit{Name: "small", Kind: sluice.Rolling, Size: 500, Window: hour, Unit: sluice.OutputTokens},
 		sluice.Limit{Name: "tiny", Kind: sluice.Rolling, Size: 5, Window: hour, Unit: unitInput})
@@ -386,7 +386,7 @@ func TestEncodingsThatCanBeRead(t *testing.T) {
 	}
 }
 
-// The real thing: a stream of OpenAI's that was not asked for its usage.
+// A real OpenAI stream whose client did not ask for usage.
 func TestOpenAIStreamWithoutUsage(t *testing.T) {
 	x := newRig(t)
 	x.Dialect, _ = provider.Lookup("openai")

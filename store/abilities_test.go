@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// What pools may implement is in Abilities: a pool around another one would hide the rest.
+// All optional interfaces of pools are in Abilities: a pool that wraps another would hide any others.
 func TestAbilitiesAreAll(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

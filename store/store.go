@@ -249,7 +249,7 @@ type Limit struct {
 	// Otherwise Size caps the stated size.
 	SizeIsDefault bool
 	// Estimated is set for units whose costs are estimates. If a provider counts more, the pool believes it, but does
-	// not conclude that somebody else spent the difference.
+	// not count the difference as use from outside.
 	Estimated bool
 	// Plan is set for a window of a subscription, whose provider states with every response how much is used. That
 	// figure counts even where the ledger has more. All classes but the highest are paced to the reset, see

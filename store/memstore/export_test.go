@@ -1,4 +1,4 @@
 package memstore
 
-// WithFastPath is for tests: the fast path decides as the long way does.
+// WithFastPath is for tests: the fast path must decide the same as the normal one.
 func WithFastPath() Option { return withFastPath() }

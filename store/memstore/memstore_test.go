@@ -20,8 +20,7 @@ func open(*testing.T) storetest.Harness {
 
 func TestStore(t *testing.T) { storetest.Run(t, open) }
 
-// Two memstores agree with each other: nothing depends on anything but the operations
-// and their times.
+// Two memstores agree: decisions depend only on the operations and their times.
 func TestSameTraceSameDecisions(t *testing.T) { storetest.Differential(t, open, open) }
 
 func openFast(*testing.T) storetest.Harness {
@@ -46,7 +45,7 @@ func TestOpenByURL(t *testing.T) {
 	}
 }
 
-// Many goroutines on one pool never hold more than there is, and leave nothing behind.
+// Many goroutines on one pool never exceed its limits, and leave nothing behind.
 func TestManyGoroutines(t *testing.T) {
 	const goroutines, rounds, places = 32, 60, 5
 	clock := storetest.NewClock(storetest.Start)
@@ -108,7 +107,7 @@ func TestManyGoroutines(t *testing.T) {
 	}
 }
 
-// counter knows how many are at it at once.
+// counter counts how many workers hold a ticket at the same time.
 type counter struct {
 	mu        sync.Mutex
 	now, most int
@@ -121,7 +120,7 @@ func (c *counter) add(n int) {
 	c.most = max(c.most, c.now)
 }
 
-// worker asks, holds and closes, from a session of its own.
+// worker acquires, holds and closes, in its own session.
 type worker struct {
 	t    *testing.T
 	id   int
@@ -185,7 +184,7 @@ func (w *worker) do(op store.Op) store.Result {
 	return ops[0].Result
 }
 
-// What the quick ways do is what the operations do.
+// The quick methods do the same as the operations.
 func TestQuickWaysMeanTheSame(t *testing.T) {
 	h := open(t)
 	spec := store.Spec{
