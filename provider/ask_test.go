@@ -172,7 +172,7 @@ func TestAskUsage(t *testing.T) {
 	}
 }
 
-// Whatever a body is, it asks for its usage afterwards, and for all else as before.
+// For any body, AskUsage asks for usage and changes nothing else.
 func TestAskUsageChangesNothingElse(t *testing.T) {
 	o := speaker(t, "openai")
 	rapid.Check(t, func(t *rapid.T) {

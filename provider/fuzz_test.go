@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// FuzzObserve gives every dialect anything: it must not panic, stay within bounds, and say
-// the same when it is asked again.
+// FuzzObserve gives every dialect arbitrary responses. It must not panic, must stay within bounds, and must give the
+// same result twice.
 func FuzzObserve(f *testing.F) {
 	f.Add(200, "RateLimit: \"a\";r=1;t=2\nRateLimit-Policy: \"a\";q=5;w=60", "")
 	f.Add(429, "Retry-After: Sun, 15 Nov 2026 07:02:00 GMT\nDate: Sun, 15 Nov 2026 07:00:00 GMT\nretry-after-ms: 5", "rate limit")
@@ -66,8 +66,8 @@ func checkBounds(t *testing.T, o *Observation) {
 	}
 }
 
-// FuzzUsage gives every reader anything, in two pieces: it must not panic, stay within bounds, and say the
-// same as in one piece.
+// FuzzUsage gives every reader arbitrary bytes in two pieces. It must not panic, must stay within bounds, and must
+// give the same result as in one piece.
 func FuzzUsage(f *testing.F) {
 	for _, s := range usageSamples {
 		f.Add(string(sample(f, s.file)), 100, contentOf(s.file))
@@ -112,7 +112,7 @@ func checkUsage(t *testing.T, u *Usage) {
 	}
 }
 
-// FuzzCall gives every dialect any request. What it changes of one that is JSON is JSON still.
+// FuzzCall gives every dialect arbitrary requests. A changed JSON body must still be JSON.
 func FuzzCall(f *testing.F) {
 	f.Add("POST", "/v1/chat/completions", `{"model":"a","stream":true,"stream_options":null,"n":2}`)
 	f.Add("POST", "/v1/messages", `{"model":"claude-opus-4-5","max_tokens":5,"messages":[{"content":"\u00e9\""}]}`)
@@ -140,7 +140,7 @@ func FuzzCall(f *testing.F) {
 	})
 }
 
-// FuzzScan compares the scanner with encoding/json: it finds the same scalars in what is JSON.
+// FuzzScan compares the scanner with encoding/json: it finds the same scalars in valid JSON.
 func FuzzScan(f *testing.F) {
 	f.Add(`{"a":[1,{"b":"c\n"},null],"d":{"e":true}}`)
 	f.Add(`[[],{}," ",-1.5e3]`)
@@ -202,7 +202,7 @@ func scalars(t *testing.T, body string) int {
 	return 1
 }
 
-// FuzzReset: any text is a time within bounds, or none.
+// FuzzReset checks that any text is either a time within bounds or not a time.
 func FuzzReset(f *testing.F) {
 	for _, s := range []string{"30", "1794726060", "1794726060500", "6m0s", "1d2h", "2026-11-15T07:00:05Z", "Sun, 15 Nov 2026 07:00:09 GMT"} {
 		f.Add(s, made.Unix())
@@ -214,7 +214,7 @@ func FuzzReset(f *testing.F) {
 	})
 }
 
-// FuzzPriceMap reads any file of prices: the error says something, and no price makes a request cost less than nothing.
+// FuzzPriceMap reads arbitrary price files. Errors have a text, and no price makes a cost negative.
 func FuzzPriceMap(f *testing.F) {
 	f.Add(`{"m": {"input_cost_per_token": 1e-06, "output_cost_per_token": 0, "input_cost_per_token_above_200k_tokens": 2e-6, "cache_read_input_token_cost": 1e-7}}`)
 	f.Add(`{"sample_spec": {}, "vertex_ai/m": {"input_cost_per_token": 1e308, "output_cost_per_token": 1e308}, "m": {"input_cost_per_token": "x"}}`)

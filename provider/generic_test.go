@@ -236,7 +236,7 @@ func TestTooMuchIsIgnored(t *testing.T) {
 	}
 }
 
-// One absurd number must not hold everybody: it counts as not stated, wherever it stands.
+// One absurd number must not hold all requests: it counts as not stated, in any field.
 func TestAbsurdRetryAfterIsDiscarded(t *testing.T) {
 	values := []string{
 		"99999999999999999999", "2678401", "1e400", "1e9", "inf", "Infinity", "NaN", "-1", "-5", "+5", "0x7fffffff", "9223372036854775807",
@@ -275,7 +275,7 @@ func TestAbsurdRetryAfterIsDiscarded(t *testing.T) {
 	}
 }
 
-// A field that makes no sense must not hide one that does.
+// A field that makes no sense must not hide a valid one.
 func TestAbsurdRetryAfterHidesNothing(t *testing.T) {
 	absurd := "Retry-After: 99999999999999999999"
 	for _, tt := range []struct {

@@ -65,7 +65,7 @@ func TestLiveModel(t *testing.T) {
 	}
 }
 
-// What grows with a conversation is its text, and hardly its sound.
+// The text of a conversation grows with its messages, but hardly with its audio.
 func TestLiveText(t *testing.T) {
 	l := live(t, "openai", "/v1/realtime", "model=m")
 	l.Said([]byte(`{"type":"conversation.item.create","item":{"text":"` + strings.Repeat("word ", 1000) + `"}}`))
@@ -159,7 +159,7 @@ func TestLiveProviderMessages(t *testing.T) {
 	}
 }
 
-// What was used by a response is read whatever the form.
+// The usage of a response is read in every format.
 func TestLiveUsage(t *testing.T) {
 	for _, c := range []struct {
 		dialect, text string

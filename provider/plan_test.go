@@ -104,7 +104,7 @@ func TestWindowsOfSubscriptions(t *testing.T) {
 	}
 }
 
-// Whatever windows there are, the pool has a limit for each that can be managed.
+// The presets have a limit for each subscription window that Sluice can handle.
 func TestPresetsHaveWindows(t *testing.T) {
 	for _, name := range []string{"anthropic", "openai"} {
 		preset, _ := Preset(name)

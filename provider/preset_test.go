@@ -56,7 +56,7 @@ func TestEveryProviderSpeaks(t *testing.T) {
 	}
 }
 
-// All presets can be opened, with one request let through.
+// All presets can be opened, and let one request through.
 func TestPresetsOpen(t *testing.T) {
 	resources := map[string]sluice.Resource{}
 	for _, name := range names {
@@ -74,7 +74,7 @@ func TestPresetsOpen(t *testing.T) {
 	}
 }
 
-// Of a provider that states its limits nothing need be known: its first answer is enough.
+// A provider that states its limits needs no configuration: its first response is enough.
 func TestAnthropicTeachesItsLimits(t *testing.T) {
 	preset, _ := provider.Preset("anthropic")
 	g, err := sluice.Open(t.Context(), sluice.Config{Store: "mem:", Resources: map[string]sluice.Resource{"a": preset}})

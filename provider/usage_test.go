@@ -94,7 +94,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// However an answer is cut into pieces, and however its lines end, it says the same.
+// The result does not depend on how a response is split into pieces, nor on its line endings.
 func TestUsageOfPieces(t *testing.T) {
 	for _, tt := range usageSamples {
 		body := sample(t, tt.file)
@@ -121,7 +121,7 @@ func vendorOf(name string) *vendor {
 	return v
 }
 
-// An answer that is cut off anywhere never says more than the whole of it.
+// A response that is cut off anywhere never states more than the whole response.
 func TestUsageOfWhatIsCutOff(t *testing.T) {
 	for _, tt := range usageSamples {
 		body := sample(t, tt.file)
@@ -161,7 +161,7 @@ func TestUsageAmongGarbage(t *testing.T) {
 	}
 }
 
-// An answer of any length is read without being held.
+// A response of any length is read without holding it in memory.
 func TestUsageOfAnEndlessAnswer(t *testing.T) {
 	r := newUsageReader(&openAI, "application/json")
 	chunk := bytes.Repeat([]byte("lorem ipsum "), 1<<15)

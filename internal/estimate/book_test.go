@@ -29,7 +29,7 @@ func TestBeforeAnythingIsKnown(t *testing.T) {
 	}
 }
 
-// What one agent does says something about the others that use the same model, and then about all.
+// Estimates fall back from the agent to other agents with the same model, and then to all calls.
 func TestFallsBackFromAgentToModelToAll(t *testing.T) {
 	var b Book
 	for range 200 {
@@ -66,7 +66,7 @@ func TestFewAnswersLeaveAMargin(t *testing.T) {
 	}
 }
 
-// Calls that refer to what the provider keeps have more tokens than text. They spoil no estimate.
+// Calls that refer to content at the provider have more tokens than text. They spoil no estimate.
 func TestAbsurdRatioIsBounded(t *testing.T) {
 	var b Book
 	for range 100 {
@@ -125,7 +125,7 @@ func TestEstimatesAreBoundedAndDeterministic(t *testing.T) {
 	})
 }
 
-// Whatever the ratio and the lengths of answers are, the estimates find them.
+// For any ratio and any lengths of responses, the estimates converge.
 func TestConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b Book

@@ -37,7 +37,7 @@ func TestPlanLearnsWhatCallsTake(t *testing.T) {
 	}
 }
 
-// Others that use the subscription make single samples larger, not the estimate.
+// Other users of the subscription make single samples larger, but not the estimate.
 func TestPlanIsNotFooledByOthers(t *testing.T) {
 	var p Plan
 	real := int64(0)

@@ -124,7 +124,7 @@ func speak(t *testing.T, conn net.Conn, text string, split bool, want []int) {
 	}
 }
 
-// A second request is refused too if it comes when the first was answered.
+// A second request is refused too if it comes after the first was answered.
 func TestTwoLengthsAreRefusedLater(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	s.Listener = Listen(s.Listener)
@@ -239,7 +239,7 @@ func parsed(stream []byte, splits func() int) (n int, bad string) {
 	}
 }
 
-// Whatever comes, net/http parses no head with both fields where the scanner has let it pass.
+// For any input, net/http parses no head with both fields that the scanner has let pass.
 func TestNoStreamGetsPastTheScanner(t *testing.T) {
 	pieces := []string{
 		"POST / HTTP/1.1\r\n", "GET / HTTP/1.1\n", "POST / HTTP/1.0\r\n", "Host: a\r\n", length, coded, "Content-Length: 0\r\n", "\r\n", "\r\n", "\n", "\r",

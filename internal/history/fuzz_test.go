@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// FuzzFrames reads a file of figures as it is, and as a minute whose checksum is right. What it takes is written again and read as the same sums.
+// FuzzFrames reads arbitrary files of figures, also as a minute with a correct checksum. What it accepts must have
+// the same sums when it is written and read again.
 func FuzzFrames(f *testing.F) {
 	m := newMinute(28_000_000)
 	r := m.row(key{resource: "api"})
@@ -78,7 +79,7 @@ func checkFrames(t *testing.T, data []byte) {
 	}
 }
 
-// FuzzQuery asks any question of a book: the answer is bounded, and a question is never slow.
+// FuzzQuery makes arbitrary queries. The answer is bounded, and no query is slow.
 func FuzzQuery(f *testing.F) {
 	dir := f.TempDir()
 	now := time.Now()
@@ -111,7 +112,7 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// The file of another version was emptied by the first minute that was added.
+// The file of another version was emptied when the first minute was added.
 func TestTheHistoryOfAnotherVersionIsLeftAlone(t *testing.T) {
 	f, err := openFiles(t.TempDir())
 	if err != nil {

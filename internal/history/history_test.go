@@ -54,7 +54,7 @@ func past(t *testing.T, b *Book, since time.Duration, step time.Duration) *Answe
 	return a
 }
 
-// Figures and events of each minute are there after a restart, by resource, model and agent.
+// Figures and events of each minute survive a restart, by resource, model and agent.
 func TestHistoryOutlivesARestart(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestHistoryOutlivesARestart(t *testing.T) {
 	}
 }
 
-// The last minute is the last sixty seconds, whenever one asks.
+// The last minute is always the last sixty seconds.
 func TestTheLastMinuteIsTheLastMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, "")
@@ -130,7 +130,7 @@ func TestTheLastMinuteIsTheLastMinute(t *testing.T) {
 	})
 }
 
-// A frame that was cut off, wherever, loses that minute and nothing else; the next one follows what was sound.
+// An incomplete frame loses only that minute. The next minute follows the last intact one.
 func TestATornWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		whole := t.TempDir()
@@ -178,7 +178,7 @@ func TestATornWrite(t *testing.T) {
 	})
 }
 
-// Whatever callers are named, a minute takes no more than its bound, and what has no room is counted together.
+// Whatever the names of callers, a minute stays within its bound. Names without room are counted together.
 func TestNamesAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestNamesAreBounded(t *testing.T) {
 	})
 }
 
-// Files older than a week are removed, and a clock that is set back loses nothing.
+// Files older than a week are removed. A clock that is set back loses nothing.
 func TestOldFilesGo(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestOldFilesGo(t *testing.T) {
 	})
 }
 
-// A flood of one kind of events leaves room for others, and is counted.
+// A flood of one kind of events leaves room for others, and its dropped events are counted.
 func TestAFloodOfEvents(t *testing.T) {
 	for _, dir := range []string{"", t.TempDir()} {
 		synctest.Test(t, func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestAFloodOfEvents(t *testing.T) {
 	}
 }
 
-// What other processes of the machine write to the event log counts; what this one writes there is not counted twice.
+// Events of other processes in the event log count. This process's own events there are not counted twice.
 func TestOtherProcessesCount(t *testing.T) {
 	dir := t.TempDir()
 	own, other := eventlog.Open(dir), eventlog.Open(dir)
@@ -336,7 +336,7 @@ func TestOtherMachinesCount(t *testing.T) {
 	})
 }
 
-// A request that never got an answer is an error, once, and one that its client left is none.
+// A request without a response is one error. A request whose client left is none.
 func TestRequestsWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := open(t, "")

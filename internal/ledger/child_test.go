@@ -97,7 +97,7 @@ func TestProcessesShareABudget(t *testing.T) {
 	}
 }
 
-// Who is killed in the middle leaves books that others read and write: what it has settled is in them.
+// A process that is killed leaves books that others can read and write. They contain what it has settled.
 func TestKilledInTheMiddle(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -35,7 +35,7 @@ func write(t *testing.T, dir string, text []byte) {
 	}
 }
 
-// Wherever the writing was cut off, what was written before counts, and the books go on.
+// Wherever a write was cut off, earlier writes count, and the books stay usable.
 func TestCutOffAnywhere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -68,7 +68,7 @@ func TestCutOffAnywhere(t *testing.T) {
 	}
 }
 
-// The file does not grow with what was spent, and those who follow it go on when it is written anew.
+// The file does not grow with spending, and processes that follow it continue after a rewrite.
 func TestWrittenAnew(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -114,7 +114,7 @@ func TestWhatIsNotOurs(t *testing.T) {
 	wantUsed(t, l, day, "", 40)
 }
 
-// One who only looks makes nothing.
+// A read-only ledger creates nothing.
 func TestLooking(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "budgets")
@@ -130,7 +130,7 @@ func TestLooking(t *testing.T) {
 	}
 }
 
-// Where budgets are kept is for the store to say, whatever its URL.
+// The store decides where budgets are kept, whatever its URL.
 func TestBeside(t *testing.T) {
 	t.Parallel()
 	mem := memstore.New()
@@ -156,7 +156,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// In a store nothing lasts longer than its longest window. A total does, as long as it is used now and then.
+// Nothing in a store lasts longer than its longest window. A total does, as long as it is used now and then.
 func TestTotalOutlastsAStoresWindows(t *testing.T) {
 	t.Parallel()
 	clock := storetest.NewClock(storetest.Start)
@@ -177,7 +177,7 @@ func TestTotalOutlastsAStoresWindows(t *testing.T) {
 	}
 }
 
-// Names come from outside: there is a bound on how many accounts there are.
+// Names come from outside, so the number of accounts is bounded.
 func TestNamesThatAreTooLong(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, b books, now time.Time) {

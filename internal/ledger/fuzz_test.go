@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// FuzzJournal reads any file of budgets: with an error that names the directory, which leaves the file as it is, or such that
-// what is taken then is counted once, also after the file was written anew.
+// FuzzJournal reads arbitrary budget files. Either there is an error that names the directory and leaves the file
+// unchanged, or a later take is counted once, also after a rewrite of the file.
 func FuzzJournal(f *testing.F) {
 	dir := f.TempDir()
 	path := filepath.Join(dir, journal)
@@ -96,7 +96,7 @@ func (d *Dir) spent(t *testing.T, p Pot) int64 {
 	return spent(list)
 }
 
-// Amounts that no order can have ran over, and a budget that was spent looked unspent.
+// Impossible amounts overflowed, and a spent budget looked unspent.
 func TestSumsDoNotRunOver(t *testing.T) {
 	t.Parallel()
 	a := accountJSON{"day", "", "2026-03-04"}
@@ -115,7 +115,7 @@ func TestSumsDoNotRunOver(t *testing.T) {
 	}
 }
 
-// A file of one line without an end was taken for one whose writer was killed, and emptied.
+// A file of one incomplete line was taken for one whose writer was killed, and was emptied.
 func TestSomebodyElsesFileIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	for text, stays := range map[string]bool{"notes on the budget": true, `{"sluice":"budgets","version":12}`: true, headline[:12]: false, "": false} {

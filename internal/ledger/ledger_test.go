@@ -227,7 +227,7 @@ func TestForced(t *testing.T) {
 	})
 }
 
-// Whoever opens the books again finds what was spent.
+// Reopened books contain what was spent.
 func TestReopened(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, b books, now time.Time) {
@@ -243,7 +243,8 @@ func TestReopened(t *testing.T) {
 	})
 }
 
-// A day begins anew at midnight, a month on its first, a total never; what was let go before is settled where it began.
+// A day starts again at midnight, a month on its first day, a total never. Earlier orders are settled in their own
+// period.
 func TestPeriodsTurn(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, b books, now time.Time) {
@@ -275,8 +276,8 @@ func TestPeriodsTurn(t *testing.T) {
 	})
 }
 
-// Nothing that was settled is lost or counted twice, whatever happens at once; and a budget is never passed by more
-// than what was under way.
+// Nothing settled is lost or counted twice, whatever runs concurrently. A budget is exceeded by at most what was in
+// flight.
 func TestSumOfSettledIsTheLedger(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

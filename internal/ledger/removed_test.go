@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A state directory that is removed under a running process: the budgets begin anew, and all processes lock the same file again.
+// If the state directory is removed while in use, budgets start again, and all processes lock the same new file.
 func TestProcessesLockTheSameFileAfterTheDirectoryWasRemoved(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state", "budgets")

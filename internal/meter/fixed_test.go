@@ -333,7 +333,7 @@ func TestOutsideUseOfARollingWindow(t *testing.T) {
 	}
 }
 
-// What came back before an answer was made is no part of what the answer counts, whether or not anything looked at the meter in between.
+// A response does not count amounts that came back before it was made, whether or not the meter was read in between.
 func TestOutsideUseLongAfterOurOwn(t *testing.T) {
 	for _, looked := range []bool{false, true} {
 		d := compile(t, Rolling, Auto, time.Minute)

@@ -32,7 +32,7 @@ func charge(d *Def, m *Meter, r *Ring, now, amount int64) Charge {
 	return c
 }
 
-// A bucket stood at 0.74, which is kept as 1, and a whole unit was given back.
+// A bucket stood at 0.74, which is stored as 1, and a whole unit was given back.
 func TestBucketGivesBackWhatItStoodAtRoundedDown(t *testing.T) {
 	const unit = 62_500 // microseconds: 80 in 5 s
 	now := int64(stretchStart) - unit
@@ -63,8 +63,8 @@ func TestBucketGivesBackWhatItStoodAtRoundedDown(t *testing.T) {
 	}
 }
 
-// A ticket lapsed that was due eight stretches ago, and was noted there: in the place of the present one,
-// whose lowest level was forgotten.
+// A ticket lapsed that was due eight stretches ago. It was recorded in the slot of the current stretch, and the
+// lowest level there was lost.
 func TestTicketThatLapsedLongAgoLeavesTheLowsOfToday(t *testing.T) {
 	due := int64(stretchStart) + 28*second
 	d, m, r := newBucket(t, Auto, time.Minute, 60, 100, stretchStart)
@@ -84,7 +84,7 @@ func TestTicketThatLapsedLongAgoLeavesTheLowsOfToday(t *testing.T) {
 	}
 }
 
-// A level that was held down to what can be counted no longer held all charges, which were given back in full.
+// A clamped level no longer held all charges, but they were given back in full.
 func TestNothingIsGivenBackOfALevelThatWasHeldDown(t *testing.T) {
 	now := int64(epoch)
 	d, m, r := newBucket(t, Auto, 100*24*time.Hour, 1, 300, now)

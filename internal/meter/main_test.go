@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A run is short and the corners are many: look at more of them than rapid does by
-// default, unless the command line says how many.
+// Runs are short and corner cases are many, so check more of them than rapid does by default. The command line can
+// override the number.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false

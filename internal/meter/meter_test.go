@@ -565,8 +565,8 @@ func BenchmarkTakeBindAdvance(b *testing.B) {
 	}
 }
 
-// What a full bucket was charged too much comes back though it has drained more than
-// that since; what an empty one was charged has come back by itself.
+// An overcharge of a full bucket comes back although the bucket has drained more than that since. An overcharge of
+// an empty bucket has come back by itself.
 func TestBucketGivesBackWhatItWasChargedTooMuch(t *testing.T) {
 	d := compile(t, Bucket, Auto, time.Minute)
 	begin := (epoch/stretch + 1) * stretch

@@ -95,7 +95,7 @@ func TestACommonEntryIsSmall(t *testing.T) {
 	}
 }
 
-// A caller that writes into a mapped file must get its own memory back, whatever was in it.
+// A caller that writes into a mapped file must get its own memory back, whatever its content.
 func TestAppendWritesInPlace(t *testing.T) {
 	ops, s := []store.Op{acquire(), answer(), heartbeat()}, spec()
 	for name, app := range map[string]func([]byte) []byte{
@@ -139,7 +139,7 @@ func TestReplayKeepsItsMemory(t *testing.T) {
 	}
 }
 
-// Ops must stay right while the arrays behind them grow.
+// Ops must stay valid while the arrays behind them grow.
 func TestOpsOfOneEntryShareNothing(t *testing.T) {
 	t.Parallel()
 	ops := make([]store.Op, 100)

@@ -256,7 +256,7 @@ func TestQueueOrdersAsThePlainListDoes(t *testing.T) {
 	})
 }
 
-// List foretells the order in which waiters really go, if all of them can.
+// List predicts the order in which waiters really go, if all of them have room.
 func TestListForetellsTheOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q, names := newQueue(Mode(rapid.IntRange(0, 2).Draw(t, "mode")), 40, 35, 25)
@@ -292,7 +292,7 @@ func TestListForetellsTheOrder(t *testing.T) {
 	})
 }
 
-// One who comes new to a slow lane does not start behind all that a fast one has done.
+// A newcomer to a slow lane does not start behind everything that a fast lane has done.
 func TestNewcomerToASlowLaneTakesTurnsAtOnce(t *testing.T) {
 	q, names := newQueue(Fair, 1)
 	fast, slow := LaneKey{Shared: 1}, LaneKey{Shared: 2}
@@ -468,8 +468,8 @@ func BenchmarkEnqueueGrant100(b *testing.B)    { benchmarkQueue(b, 100) }
 func BenchmarkEnqueueGrant10000(b *testing.B)  { benchmarkQueue(b, 10_000) }
 func BenchmarkEnqueueGrant100000(b *testing.B) { benchmarkQueue(b, 100_000) }
 
-// Somebody always waits, and a thousand lanes come and go beside it, each with a meter of
-// its own. They are not kept: every step would look at them all.
+// One request always waits, while a thousand lanes come and go, each with its own meter. They must be dropped:
+// otherwise every step would visit them all.
 func TestLanesAreDroppedWhileOthersWait(t *testing.T) {
 	q, names := newQueue(Fair, 1)
 	costs := &Costs{On: [MaxMeters]int32{1}, Cost: [MaxMeters]int64{10}, N: 1}
@@ -486,7 +486,7 @@ func TestLanesAreDroppedWhileOthersWait(t *testing.T) {
 	}
 }
 
-// A lane with many agents outlives its meter, whose number is given to another.
+// A lane with many agents outlives its meter, whose number is reused for another one.
 func TestLaneFollowsItsMeter(t *testing.T) {
 	q, names := newQueue(Fair, 1)
 	costs := &Costs{On: [MaxMeters]int32{7}, Cost: [MaxMeters]int64{10}, N: 1}

@@ -232,8 +232,7 @@ func TestResumeEndsAPauseThroughARamp(t *testing.T) {
 	}
 }
 
-// Whatever happens, a gate lets somebody through in bounded time, and never more than
-// one while a probe is out.
+// Whatever happens, a gate lets a request through in bounded time, and never more than one while a probe is out.
 func TestGateNeverShutsForGood(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var g State
@@ -281,8 +280,7 @@ func TestGateNeverShutsForGood(t *testing.T) {
 	})
 }
 
-// A pause ended by hand is over: a quota that is gone for a minute is not gone for what was
-// left of it.
+// A pause ended by hand stays over. An exhausted quota of a minute must not bring back the rest of that pause.
 func TestPauseEndedByHandDoesNotComeBack(t *testing.T) {
 	var g State
 	g.Pause(second, maxHint)
@@ -406,7 +404,7 @@ func TestWhatAProbeOfALongPauseIsTold(t *testing.T) {
 	}
 }
 
-// Somebody who does not pass the gate and repeats what it is told must not put the probes off.
+// A caller outside the gate that repeats its hint must not postpone the probes.
 func TestRepeatedHintsDoNotPutProbesOff(t *testing.T) {
 	var g State
 	g.Throttled(1, 1, 0, backoff) // a minute
@@ -418,8 +416,8 @@ func TestRepeatedHintsDoNotPutProbesOff(t *testing.T) {
 	}
 }
 
-// Whatever hints come, nobody is held for longer than the cap without a probe, unless by hand or
-// because a quota is gone.
+// Whatever hints come, no request is held longer than the cap without a probe. Exceptions are pauses by hand and
+// exhausted quotas.
 func TestHintsHoldNobodyLongerThanTheCap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var g State

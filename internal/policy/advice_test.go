@@ -69,8 +69,7 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// With everything at once each setting is named once, the refusals come first, and lists
-// are kept short.
+// With all facts at once, each setting is mentioned once, refusals come first, and lists are short.
 func TestAdviceOnEverything(t *testing.T) {
 	t.Parallel()
 	var many []string

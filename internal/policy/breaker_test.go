@@ -179,7 +179,7 @@ func TestBreakerARiseDropsWhatWasBefore(t *testing.T) {
 	}
 }
 
-// The samples from before a reset must not be held against the next one.
+// Samples from before a reset must not count against the next one.
 func TestBreakerDoesNotTripOnSamplesFromBeforeTheReset(t *testing.T) {
 	t.Parallel()
 	var b Breaker
@@ -311,7 +311,7 @@ func TestBreakerClosesWhenItHearsTooLittle(t *testing.T) {
 	}
 }
 
-// Everyone always asks; what goes by then is one, doubled every half second.
+// All callers always ask. The number of grants starts at one and doubles every half second.
 func TestBreakerRampDoubles(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -439,8 +439,7 @@ func TestBreakerFitIsTheExactOne(t *testing.T) {
 	})
 }
 
-// Whatever is told, a breaker that is tripped has a reset ahead and samples that
-// count, and what it says is within bounds.
+// Whatever the samples, a tripped breaker has a reset ahead and enough samples, and its results are within bounds.
 func TestBreakerInvariants(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -494,8 +493,7 @@ func TestBreakerInvariants(t *testing.T) {
 	})
 }
 
-// With steady overuse it trips no later than two minutes before the end, or with the
-// third sample.
+// With steady overuse it trips at least two minutes before the end, or with the third sample.
 func TestBreakerTripsInTime(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

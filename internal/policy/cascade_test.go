@@ -94,8 +94,8 @@ func TestCascadeReportsSoManyCyclesAndNoMore(t *testing.T) {
 	}
 }
 
-// A line of a hundred thousand, then a circle of them, and as many who wait for its far end:
-// no recursion, no squares.
+// A chain of a hundred thousand agents, then a circle of them, and as many agents that wait for its far end. The
+// algorithms must not recurse or be quadratic.
 func TestCascadeIsLinear(t *testing.T) {
 	t.Parallel()
 	const n = 100_000

@@ -35,7 +35,7 @@ func TestLineAsInTheDocumentation(t *testing.T) {
 	}
 }
 
-// When is the first moment at which At allows it.
+// When returns the first time at which At allows it.
 func TestLineWhenIsTheFirstMoment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := Floor{

@@ -122,7 +122,7 @@ func TestGlideLastsForAnyOveruse(t *testing.T) {
 	})
 }
 
-// The same without a breaker: what it is good for.
+// The same without a breaker, to show its effect.
 func TestWithoutTheBreakerItIsGoneEarly(t *testing.T) {
 	t.Parallel()
 	l := loop{size: 5000, left: 5000, cost: 1, reset: noon + 3600*sec}

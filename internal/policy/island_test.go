@@ -143,8 +143,7 @@ func TestIslandHasNothingOf(t *testing.T) {
 	}
 }
 
-// What an island says it can be asked again for is later than now, and it never keeps more than it
-// may.
+// The time to ask again is always later than now, and an island never remembers more than its bound.
 func TestIslandIsBoundedAndGoesOn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kind := meter.Kind(rapid.IntRange(0, 3).Draw(t, "kind"))

@@ -6,8 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Over any interval no more goes than the burst and what the rate gives in it; what is larger than the burst
-// comes on top, once.
+// Over any interval at most the burst and the rate are granted. One amount larger than the burst may come on top.
 func TestPaceOverAnyInterval(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.OneOf(rapid.Int64Range(1, 100), rapid.Int64Range(1, 1<<40)).Draw(t, "size")
@@ -50,7 +49,7 @@ func TestPaceOverAnyInterval(t *testing.T) {
 	})
 }
 
-// Who always wants more gets the whole rate: nothing is held longer than needed.
+// A caller that always wants more gets the whole rate: nothing is held longer than necessary.
 func TestPaceWastesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size, window := rapid.Int64Range(1, 100_000).Draw(t, "size"), rapid.Int64Range(1e6, 86400e6).Draw(t, "window")
@@ -69,7 +68,7 @@ func TestPaceWastesNothing(t *testing.T) {
 	})
 }
 
-// What is given back has never been.
+// A refund undoes its take completely.
 func TestPaceRefund(t *testing.T) {
 	p, q := Pace{Next: noon}, Pace{Next: noon}
 	p.Take(noon, 7, 100, 60e6)
@@ -89,7 +88,8 @@ func TestPaceRefund(t *testing.T) {
 	}
 }
 
-// What happens at one moment may be told in any order, or as a sum; and what AllowsAll lets go, Allow lets go one by one.
+// Changes at the same time may be recorded in any order, or as a sum. What AllowsAll lets go, Allow lets go one by
+// one.
 func TestPaceOfOneMoment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.OneOf(rapid.Int64Range(1, 1000), rapid.Int64Range(1, 1<<40)).Draw(t, "size")

@@ -34,7 +34,7 @@ func TestRoute(t *testing.T) {
 	}
 }
 
-// Whatever there is to choose from, nothing better is left.
+// For any list, no choice is better than the one that Route returns.
 func TestRouteLeavesNothingBetter(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable

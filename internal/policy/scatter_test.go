@@ -57,8 +57,7 @@ func TestScatterMixesWindows(t *testing.T) {
 	}
 }
 
-// Any launches at any times: each starts within its own window, from when it was asked
-// for, and the same is said again to the same questions.
+// For any launches at any times, each starts within its own window from its request, and the result is reproducible.
 func TestScatterBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -82,8 +81,8 @@ func TestScatterBounds(t *testing.T) {
 	})
 }
 
-// A crowd, at the opening or in an open window: nobody has the same place, and each
-// of 1, 2, 4, ... equal parts of the window gets as many as any other, or one more.
+// A crowd, at the opening or in an open window: no two launches start together. Each of 1, 2, 4, ... equal parts of
+// the window gets as many as any other, or one more.
 func TestScatterIsEven(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

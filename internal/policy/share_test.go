@@ -49,7 +49,7 @@ func drawShares(t *rapid.T) *Shares {
 	return s
 }
 
-// Guaranteed shares add up to no more than there is, and to all but what is rounded off.
+// Guaranteed shares add up to at most the size, and to all of it except for rounding.
 func TestSharesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawShares(t)
@@ -70,8 +70,8 @@ func TestSharesAddUp(t *testing.T) {
 	})
 }
 
-// Nobody's unused share can be taken, and no floor is above what there is: whoever has not had its share
-// gets it, whatever the others did before within their floors.
+// An unused share cannot be taken, and no floor exceeds the size. A class that has not had its share gets it,
+// whatever the others did within their floors.
 func TestSharesAreThere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawShares(t)

@@ -12,8 +12,7 @@ import (
 	"github.com/sluicehq/sluice/internal/proctest"
 )
 
-// TestNeedRedis runs scripts/need-redis with a PATH of fakes that note how they were
-// called.
+// TestNeedRedis runs scripts/need-redis with a PATH of fakes that record their calls.
 func TestNeedRedis(t *testing.T) {
 	t.Parallel()
 	const (

@@ -59,7 +59,7 @@ func FuzzReadReply(f *testing.F) {
 	})
 }
 
-// A port that takes connections and never answers.
+// A port accepts connections and never answers.
 func TestDoEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", loopback+":0")

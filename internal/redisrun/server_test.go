@@ -169,7 +169,7 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestOneThatDoesNotStart cannot be parallel: it looks for what others leave too.
+// TestOneThatDoesNotStart cannot be parallel: it would find the files of other tests.
 func TestOneThatDoesNotStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for name, c := range map[string]struct {

@@ -151,7 +151,8 @@ func TestDirectoryOfEvents(t *testing.T) {
 	}
 }
 
-// A call that was refused and sent again is one piece of work; so are one that is given up, and one that the log marks.
+// A call that was refused and sent again is one piece of work. So is one that was given up, and one that the log
+// marks.
 func TestRetriesAreOneCall(t *testing.T) {
 	for _, c := range []struct {
 		name, log           string
@@ -185,7 +186,7 @@ func TestRetriesAreOneCall(t *testing.T) {
 	}
 }
 
-// Calls of no length that end when they begin follow each other, and none follows itself.
+// Calls without a duration can follow each other, but none follows itself.
 func TestNoCallWaitsForItself(t *testing.T) {
 	var log strings.Builder
 	for range 20 {
@@ -277,7 +278,7 @@ func TestDerivedFilesAreRight(t *testing.T) {
 	}
 }
 
-// Classes and what a gate uses of the limits count.
+// Classes, and the percentage of the limits that the gate uses, matter.
 func TestClassesAndShareOfTheLimits(t *testing.T) {
 	l := busy(t, sim.NewBucket(60, 60, time.Minute))
 	run := func(s Setup) *Report {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
-// A directory that Sluice makes is its user's alone. One that everybody can change is refused.
+// A directory that Sluice creates belongs to its user alone. One that every user can change is refused.
 func TestAccessLists(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	for range 2 {
@@ -36,7 +36,7 @@ func TestAccessLists(t *testing.T) {
 	}
 }
 
-// Files that are open can be replaced, shortened and recognised.
+// Open files can be replaced, shortened and recognized.
 func TestOpenFiles(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")

@@ -98,7 +98,7 @@ func theOnly(t *testing.T, pattern string) string {
 	return found[0]
 }
 
-// A link inside the state directory let whoever put it there have a file of the user written, or read.
+// A link inside the state directory let the user who put it there write or read other files of the owner.
 func TestALinkInPlaceOfAFileIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -216,7 +216,7 @@ func TestADirectoryThatOthersCanWriteToIsRefusedByAll(t *testing.T) {
 	}
 }
 
-// The state directory itself may be a link: its user has put it there.
+// The state directory itself may be a link, because its user has put it there.
 func TestTheStateDirectoryMayBeALink(t *testing.T) {
 	t.Parallel()
 	link := filepath.Join(t.TempDir(), "link")

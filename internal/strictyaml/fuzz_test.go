@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// FuzzDecode reads any text: the error says what is wrong and where in the text, and holds nothing of variables. What is read is printed so that
-// it reads the same.
+// FuzzDecode reads arbitrary texts. An error says what is wrong and where, and contains no variable. A decoded value
+// is printed so that it reads the same.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		"text: a\nwhole: 1_000\npart: .inf\ntruth: true\nlist: [a, 5]\npair: [1, 2]\n", "map: {a: &x {text: t}, b: *x}\n", "text: |\n  a\n  b\n", "text: mem:\n",
@@ -74,7 +74,7 @@ func checkError(t *testing.T, src string, err error) {
 	}
 }
 
-// Numbers without an end were printed as text, which is no number.
+// Infinite numbers were printed as text, which is not a number.
 func TestEndlessNumbersReadTheSame(t *testing.T) {
 	t.Parallel()
 	for _, f := range []float64{math.Inf(1), math.Inf(-1), math.NaN(), 1e300, -0.5} {

@@ -179,7 +179,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// What makes the YAML reader slow is refused before, or is small enough.
+// Input that would make the YAML parser slow is refused first, or is small enough.
 func TestNothingTakesLong(t *testing.T) {
 	t.Parallel()
 	const n = MaxFile / 4

@@ -54,7 +54,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// What net/http really returns is told apart.
+// Real errors of net/http are classified correctly.
 func TestKindsOfRealErrors(t *testing.T) {
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	defer secure.Close()

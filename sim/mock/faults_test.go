@@ -110,7 +110,7 @@ func TestGarbageHeaders(t *testing.T) {
 	}
 }
 
-// What hangs ends with the server.
+// Hanging requests end with the server.
 func TestHangEndsWithTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := server(t, mock.Options{Provider: "generic"})

@@ -60,8 +60,8 @@ func inWindow(accepted []time.Duration, window, now time.Duration) (count int64)
 	return count
 }
 
-// Whatever comes when, a request is accepted exactly if the rule admits it, each key has limits of its
-// own, and what is told about the worst window is true.
+// A request is accepted exactly if the rule admits it, each key has its own limits, and the reported worst window is
+// correct.
 func TestLimitsAreExact(t *testing.T) {
 	for algorithm, rule := range byRule {
 		t.Run(algorithm, func(t *testing.T) {
@@ -127,8 +127,8 @@ func ask(model string, bytes, most int) string {
 	return fmt.Sprintf(`{"model":%q,"max_tokens":%d,"messages":[{"role":"user","content":"%0*d"}]}`, model, most, bytes, 0)
 }
 
-// Anthropic counts input on arrival and output as it is produced, for each class of models; the most
-// that a request asks for does not matter.
+// Anthropic counts input on arrival and output as it is produced, for each class of models. The maximum that a
+// request asks for does not matter.
 func TestAnthropicCountsWhatIsUsed(t *testing.T) {
 	c := newClock()
 	s := server(t, mock.Options{Provider: "anthropic", InputTokens: perMinute(100), OutputTokens: perMinute(300), Now: c.Now})
@@ -168,7 +168,7 @@ func TestAnthropicCountsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// OpenAI reserves the most that a request may use.
+// OpenAI reserves the maximum that a request may use.
 func TestOpenAIReserves(t *testing.T) {
 	s := server(t, mock.Options{Provider: "openai", InputTokens: perMinute(700), OutputTokens: perMinute(300), Now: newClock().Now})
 	for i, c := range []struct {
@@ -210,7 +210,7 @@ func TestPublishedLimits(t *testing.T) {
 	}
 }
 
-// A limit on requests at the same time counts those that have not been answered.
+// A limit on concurrent requests counts those without a response.
 func TestConcurrency(t *testing.T) {
 	for _, provider := range mock.Providers {
 		t.Run(provider, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { concurrency(t, provider) }) })

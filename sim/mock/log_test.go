@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehq/sluice/sim/mock"
 )
 
-// The log has every request that counts, with what became of it, and neither keys nor requests for statistics.
+// The log has every request that counts, with its outcome. It has neither keys nor requests for statistics.
 func TestLogHasEveryRequestThatCounts(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

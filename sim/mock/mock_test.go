@@ -242,7 +242,7 @@ func TestStreamsAreSpreadOverTime(t *testing.T) {
 	})
 }
 
-// Whoever goes away in the middle leaves nothing behind.
+// A client that leaves in the middle leaves nothing behind.
 func TestAbortsLeaveNothing(t *testing.T) {
 	s := server(t, mock.Options{Provider: "anthropic", Requests: perMinute(1000), Concurrency: 50})
 	h := httptest.NewServer(s)
@@ -281,7 +281,7 @@ func TestAbortsLeaveNothing(t *testing.T) {
 	}
 }
 
-// A client that has the whole answer finds its place free.
+// A client that has the whole response finds its slot free.
 func TestPlaceIsFreeWhenTheAnswerIsThere(t *testing.T) {
 	s := server(t, mock.Options{Provider: "openai", Concurrency: 1})
 	h := httptest.NewServer(s)

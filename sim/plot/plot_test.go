@@ -39,7 +39,7 @@ func draw(t *testing.T, sc *sim.Scenario, rep *sim.Report) string {
 	return b.String()
 }
 
-// The picture of a small scenario, to the last byte. SLUICE_UPDATE=1 writes it anew.
+// The picture of a small scenario, to the last byte. SLUICE_UPDATE=1 rewrites it.
 func TestGolden(t *testing.T) {
 	sc, err := sim.Parse("small.yaml", strings.NewReader(small))
 	if err != nil {

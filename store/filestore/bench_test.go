@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehq/sluice/store/filestore"
 )
 
-// BenchmarkBareLock is the floor: the lock, and 256 bytes of a mapped file.
+// BenchmarkBareLock is the lower bound: the lock, and 256 bytes of a mapped file.
 func BenchmarkBareLock(b *testing.B) {
 	f, err := os.Create(filepath.Join(b.TempDir(), "bare"))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/store/filestore"
 )
 
-// A store that is busy is not broken: nobody should start a daemon anew because another process is slow.
+// A busy store is not broken: a slow process must not make a supervisor restart the daemon.
 func TestABusyStoreIsNotBroken(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -28,7 +28,7 @@ func TestABusyStoreIsNotBroken(t *testing.T) {
 	}
 }
 
-// What is in the way of the directory is named, and once it is gone the store goes on.
+// The error names what is in the way of the directory. Once it is removed, the store works.
 func TestAStoreWhoseDirectoryCannotBeMadeIsBroken(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")

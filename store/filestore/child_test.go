@@ -39,7 +39,7 @@ func role[T any](name string, f func(task T)) struct{} {
 	return struct{}{}
 }
 
-// TestChild is where a process that a test has started begins. It does not come back.
+// TestChild is the entry point of processes that tests start. It does not return.
 func TestChild(*testing.T) {
 	name := os.Getenv(roleVar)
 	if name == "" {

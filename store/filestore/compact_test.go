@@ -72,7 +72,7 @@ func nameMany(t *testing.T, p store.Pool, names int) {
 	}
 }
 
-// 60,000 names make a large file. When they are idle it becomes small, with all charges that still count: for the
+// 60,000 names make a large file. When they are idle it becomes small and keeps all charges that still count: for a
 // process that has it open all the time, and for one that comes later.
 func TestAFileThatWasLargeBecomesSmall(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -158,8 +158,8 @@ type timeless struct{ clock }
 
 func (timeless) AfterFunc(time.Duration, func()) filestore.Timer { return noTimer{} }
 
-// Whatever is done to a pool, what it decides is the same whether or not its records were written anew
-// in between, and for those who have it open at that time.
+// Whatever is done to a pool, its decisions do not depend on whether it was compacted in between, also for processes
+// that have it open.
 func TestACompactedPoolDecidesTheSame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -272,8 +272,7 @@ var _ = role("scrambled", func(k scrambled) {
 	}
 })
 
-// Garbage in the records cannot always be told from records. But it must never crash a process,
-// and never keep one busy for ever.
+// Garbage in the records cannot always be detected. But it must never crash a process or keep it busy forever.
 func TestGarbageInTheRecordsCrashesNobody(t *testing.T) {
 	t.Parallel()
 	dir, state, journal := pristine(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/store/filestore"
 )
 
-// A process that is stopped while it holds the lock holds up everyone. Callers in line behind one that has no
-// deadline keep their own, whether they lead the line, wait in it, or wait for the first time.
+// A process that is stopped while it holds the lock delays all others. Callers queued behind one without a deadline
+// keep their own, whether they lead the queue, wait in it, or wait for the first time.
 func TestACallerBehindAStoppedLockHolderKeepsItsDeadline(t *testing.T) {
 	t.Parallel()
 	s, p := opened(t, t.TempDir(), wide(), filestore.WithPatience(time.Hour))
@@ -64,7 +64,7 @@ func TestACallerBehindAStoppedLockHolderKeepsItsDeadline(t *testing.T) {
 	}
 }
 
-// Those who lead the line one after the other, each with a deadline, pass it on.
+// Leaders that give up, one after the other, each pass the lead on.
 func TestALeaderThatGivesUpPassesTheLineOn(t *testing.T) {
 	t.Parallel()
 	s, p := opened(t, t.TempDir(), wide(), filestore.WithPatience(time.Hour))

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehq/sluice/store/filestore"
 )
 
-// FuzzAttach opens a pool whose state file and journal somebody has written into, or cut off: there is an error with a hint that leaves both
-// files as they are, or a pool that decides. Whatever there is, no process dies of it.
+// FuzzAttach opens a pool with a corrupt or truncated state file and journal. Either there is an error with a hint
+// that leaves both files unchanged, or a working pool. No process crashes.
 func FuzzAttach(f *testing.F) {
 	dir, state, journal := pristine(f)
 	whole, steps := read(f, state), read(f, journal)

@@ -66,8 +66,7 @@ var _ = role("holdout", func(k holdout) {
 	say("done")
 })
 
-// Whatever happens to the files while they are in use: those who wait learn of it, and nobody
-// crashes.
+// Whatever happens to the files while they are in use, waiting requests are notified, and no process crashes.
 func TestWhoWaitsLearnsThatTheFilesAreGone(t *testing.T) {
 	t.Parallel()
 	cut := func(size int64) func(string) error {
@@ -113,7 +112,7 @@ func TestWhoWaitsLearnsThatTheFilesAreGone(t *testing.T) {
 	}
 }
 
-// A state that is cut short while its journal is whole is mended.
+// A state that is truncated while its journal is intact is repaired.
 func TestAStateCutShortWhileInUseIsMended(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int64{filestore.HeaderSize, filestore.HeaderSize + 40<<10, filestore.HeaderSize + 100<<10} {
@@ -382,7 +381,7 @@ func TestADirectoryWithoutRightsIsAnError(t *testing.T) {
 	}
 }
 
-// Only root can make a file somebody else's.
+// Only root can change the owner of a file.
 func TestAFileOfAnotherUserIsRefused(t *testing.T) {
 	t.Parallel()
 	dir, state, _ := pristine(t)
@@ -422,8 +421,8 @@ func soon(t *testing.T, f func() error) {
 	}
 }
 
-// The state directory disappears under two programs. Both go over to the same new files, and the pool counts
-// as one that has lost its memory.
+// The state directory disappears under two programs. Both switch to the same new files, and the pool counts as one
+// that has lost its memory.
 func TestAPoolWhoseDirectoryIsRemovedIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
@@ -461,7 +460,7 @@ func TestAPoolWhoseDirectoryIsRemovedIsMadeAnew(t *testing.T) {
 	}
 }
 
-// A state that is cut to nothing while in use is made anew from the journal, and nothing is forgotten.
+// A state that is emptied while in use is rebuilt from the journal, and nothing is lost.
 func TestAStateEmptiedWhileInUseIsMended(t *testing.T) {
 	t.Parallel()
 	s, p := opened(t, t.TempDir(), wide())
@@ -489,7 +488,7 @@ func TestAStateEmptiedWhileInUseIsMended(t *testing.T) {
 	same(t, s)
 }
 
-// A directory that other users can write to is refused, with what to do.
+// A directory that other users can write to is refused, with a hint.
 func TestADirectoryThatOthersCanWriteToIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

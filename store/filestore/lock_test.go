@@ -50,8 +50,7 @@ func locked(t testing.TB, path string) (free func()) {
 	return func() { filestore.Unlock(f) }
 }
 
-// A caller that has given up waiting for the lock must not let others in while the next one of
-// its process is at work.
+// A caller that gave up waiting for the lock must not let others in while the next caller of its process works.
 func TestWhoGivesUpOnTheLockTakesItFromNobody(t *testing.T) {
 	t.Parallel()
 	for range scaled(t, 20) {
@@ -106,7 +105,7 @@ func giveUpOnce(t *testing.T) {
 	_ = f.Close()
 }
 
-// One who gives up in a crowd does so for itself alone.
+// A caller that gives up in a crowd does not affect the others.
 func TestACancelledCallerFailsNobodyElse(t *testing.T) {
 	t.Parallel()
 	s, p := opened(t, t.TempDir(), wide())
@@ -132,7 +131,7 @@ func TestACancelledCallerFailsNobodyElse(t *testing.T) {
 	}
 }
 
-// A step that is undone gives nobody the ticket of another when it is tried again.
+// When an undone step is tried again, no request gets the ticket of another.
 func TestAStepThatIsUndoneKeepsNoNumber(t *testing.T) {
 	t.Parallel()
 	var full atomic.Bool
@@ -167,7 +166,7 @@ func TestAStepThatIsUndoneKeepsNoNumber(t *testing.T) {
 	}
 }
 
-// What a process was cut off in is not looked at, however torn it is.
+// The half-done state of a killed process is not read, however damaged it is.
 func TestARestoredStateOwesNothingToTheTornOne(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -212,7 +211,7 @@ func TestARestoredStateOwesNothingToTheTornOne(t *testing.T) {
 	}
 }
 
-// The state may have grown by another process than the one that undoes what that was cut off in.
+// The process that undoes a step may not be the one that grew the state.
 func TestWhatOthersAddedIsUndoneToo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -17,8 +17,7 @@ func named(limits ...store.Limit) store.Spec {
 	return s
 }
 
-// Callers with different configurations took turns, and each found the limit unused that the other
-// did not have.
+// Callers with different configurations took turns, and each found the limit that the other lacked unused.
 func TestALimitThatOthersLackKeepsItsCharges(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -53,7 +52,7 @@ func TestALimitThatOthersLackKeepsItsCharges(t *testing.T) {
 	}
 }
 
-// A configuration that is edited often does not run out of places for its limits.
+// A configuration that is edited often does not run out of slots for its limits.
 func TestLimitsCanBeRenamedForEver(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -75,7 +74,8 @@ func TestLimitsCanBeRenamedForEver(t *testing.T) {
 	}
 }
 
-// What another process states counts as ever for one that restates: another window is refused, and of two sizes the smaller holds.
+// Limits of other processes still count for a process that restates: another window is refused, and the smaller size
+// wins.
 func TestRestatingDoesNotOverruleOthers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -115,7 +115,7 @@ func TestRestatingDoesNotOverruleOthers(t *testing.T) {
 	}
 }
 
-// A process that has opened a pool very often does not give a session the number of one that is open.
+// A process that has opened a pool very often does not reuse the number of an open session.
 func TestSessionsAreToldApartForEver(t *testing.T) {
 	t.Parallel()
 	spec := fourLimits()

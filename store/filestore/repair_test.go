@@ -53,8 +53,8 @@ func aside(t *testing.T, dir string) []string {
 	return list
 }
 
-// Whatever is damaged: requests fail with the file and the way to repair it. The repair moves the files, changes nothing in them,
-// and what may have been sent before counts.
+// Whatever is damaged, requests fail with the name of the file and the repair command. The repair moves the files
+// unchanged, and requests that may have been sent before count.
 func TestDamagedFilesAreNamedAndRepaired(t *testing.T) {
 	t.Parallel()
 	change := func(change func([]byte) []byte) func(t *testing.T, path string) {
@@ -143,7 +143,8 @@ func TestDamagedFilesAreNamedAndRepaired(t *testing.T) {
 	}
 }
 
-// What can be used is not moved, and what can be mended is: a step that was cut off, a journal whose copy nobody needs.
+// Usable files are not moved, and repairable ones are repaired: a step that was cut off, a journal that is not
+// needed.
 func TestSoundFilesAreNotMoved(t *testing.T) {
 	t.Parallel()
 	dir, _, journal := pristine(t)
@@ -177,7 +178,7 @@ func TestSoundFilesAreNotMoved(t *testing.T) {
 	}
 }
 
-// A process that has the damaged files open goes over to the new ones.
+// A process that has the damaged files open switches to the new ones.
 func TestWhoUsesDamagedFilesGoesOnAfterTheRepair(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows does not let a mapped file be overwritten")
@@ -219,7 +220,7 @@ func TestWhoUsesDamagedFilesGoesOnAfterTheRepair(t *testing.T) {
 	}
 }
 
-// Who repairs at the same time as others does not move what the first of them has made possible.
+// Of several concurrent repairs, only one moves the files. The others find a sound pool.
 func TestOneOfManyRepairsMoves(t *testing.T) {
 	t.Parallel()
 	dir, state, _ := pristine(t)

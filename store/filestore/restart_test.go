@@ -106,7 +106,7 @@ func TestChargesOutliveTheMachine(t *testing.T) {
 	}
 }
 
-// A directory that another machine has in use is left alone.
+// A directory that another machine uses is left alone.
 func TestAStateInUseByAnotherMachineIsAnError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -168,8 +168,7 @@ func TestArrivalsStayWithinTheLimitWhileProcessesAreStopped(t *testing.T) {
 	checkRolling(t, begins(s.run(t)), arrivalSize, arrivalWindow)
 }
 
-// Of a request whose process was killed nothing is ever heard: it counts until its ticket's time to
-// live is over, and a window longer.
+// A killed process never reports on its request. The request counts until its ticket expires, and a window longer.
 func TestArrivalsStayWithinTheLimitWhileProcessesAreKilled(t *testing.T) {
 	t.Parallel()
 	s := newArrivals(500 * time.Millisecond)
@@ -200,7 +199,7 @@ var _ = role("victim", func(k task) {
 	select {}
 })
 
-// Reports that a process had not sent when it was killed keep no places: the store ends its tickets as ever.
+// Reports that a process had not sent when it was killed keep no slots: the store ends its tickets as usual.
 func TestKilledWithReportsUnsent(t *testing.T) {
 	t.Parallel()
 	k := task{Dir: t.TempDir(), Crowd: 40, TTL: time.Hour}

@@ -17,8 +17,8 @@ import (
 	"github.com/sluicehq/sluice/store/filestore"
 )
 
-// The files of testdata were made by "sluice acquire" of the last version that had another form, when that was current. A pool of
-// it that may still count is refused, and stays as it is.
+// The files in testdata were made by "sluice acquire" of the last version with another format, when it was current.
+// Such a pool that may still count is refused, and stays unchanged.
 func TestAPoolOfARealOlderVersionIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -101,7 +101,7 @@ func TestWaitingCostsNextToNothing(t *testing.T) {
 	}
 }
 
-// A process that was killed while it waited holds up those behind it for moments only.
+// A process that was killed while it waited delays the ones behind it only for a moment.
 func TestAKilledWaiterIsPassedOver(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -128,7 +128,7 @@ func TestAKilledWaiterIsPassedOver(t *testing.T) {
 	}
 }
 
-// What is granted to a process that is dead goes to the next at once.
+// A grant for a dead process goes to the next one at once.
 func TestAGrantForTheDeadGoesToTheNext(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -208,7 +208,7 @@ func newKeptTime(t *testing.T) *keptTime {
 	return k
 }
 
-// The keeper of the time is killed, or stopped: another takes its place.
+// If the keeper is killed or stopped, another process takes its place.
 func TestAnotherKeepsTheTimeIfTheKeeperDoesNot(t *testing.T) {
 	t.Parallel()
 	killed, stopped := newKeptTime(t), newKeptTime(t)
@@ -233,7 +233,7 @@ func TestAnotherKeepsTheTimeIfTheKeeperDoesNot(t *testing.T) {
 	}
 }
 
-// The bell of a stopped process fills up and holds up nobody; when it goes on it misses nothing.
+// The bell of a stopped process fills up without delaying others. When the process continues, it misses nothing.
 func TestAStoppedProcessHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/store/remotestore"
 )
 
-// What a ticket costs through a daemon, for one who asks and for many: those share their calls.
+// BenchmarkTicket measures a ticket through a daemon, for one caller and for many, which share their requests.
 func BenchmarkTicket(b *testing.B) {
 	mem := memstore.New()
 	lent := storeapi.New(storeapi.Options{Store: mem, Identify: anybody})

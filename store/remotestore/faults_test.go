@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/store/remotestore/wire"
 )
 
-// An answer that is lost is asked for again, and nothing is done twice.
+// A lost answer is requested again, and nothing is done twice.
 func TestLostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -39,7 +39,7 @@ func TestLostAnswer(t *testing.T) {
 	})
 }
 
-// A caller that was told that the daemon cannot be reached has nothing, whatever the daemon did.
+// A caller that was told that the daemon is unreachable has nothing, whatever the daemon did.
 func TestDoubtIsResolved(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -79,7 +79,7 @@ func TestDoubtIsResolved(t *testing.T) {
 	}
 }
 
-// What ends while the daemon cannot be reached is said when it can.
+// Tickets that end while the daemon is unreachable are reported when it is back.
 func TestSaidLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -103,7 +103,7 @@ func TestSaidLater(t *testing.T) {
 	})
 }
 
-// With `open`, everybody goes while the daemon cannot be reached, and nothing of it is left.
+// With `open`, all requests go while the daemon is unreachable, and leave nothing behind.
 func TestOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -136,7 +136,7 @@ func TestOpen(t *testing.T) {
 	})
 }
 
-// A caller that goes away leaves nothing behind, though its answer is still on its way.
+// A caller that gives up leaves nothing behind, although its answer is still in flight.
 func TestCallerGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -164,8 +164,7 @@ func TestCallerGoes(t *testing.T) {
 	})
 }
 
-// A daemon that was started anew knows nobody. Callers find their way back: who holds something ends it, who waits asks
-// again.
+// A restarted daemon knows no clients. Callers recover: tickets are ended, and waiting requests ask again.
 func TestDaemonStartedAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -205,8 +204,8 @@ func TestDaemonStartedAnew(t *testing.T) {
 	})
 }
 
-// A process that stands still does not stand in the way for long: what it waits for is given up. When it goes on, it finds
-// its way back.
+// A stopped process does not hold up others for long: its waiting requests are cancelled. When it continues, it
+// recovers.
 func TestStoppedCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -235,7 +234,7 @@ func TestStoppedCaller(t *testing.T) {
 	})
 }
 
-// Who waits goes on waiting while the daemon is away, if it is to share; new ones are refused, and so are those who only pass by.
+// With `share`, waiting requests keep waiting while the daemon is away. New and one-shot requests are refused.
 func TestWaitersStay(t *testing.T) {
 	for _, passing := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -290,7 +289,7 @@ func TestWaitersStay(t *testing.T) {
 	}
 }
 
-// Somebody in between who answers instead of the daemon knows nothing of what it has done.
+// A proxy that answers instead of the daemon does not know what the daemon has done.
 func TestGatewayInBetween(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -314,7 +313,7 @@ func TestGatewayInBetween(t *testing.T) {
 	})
 }
 
-// What ends is said again if the daemon's store is away, and asking goes on when it is back.
+// Ended tickets are reported again if the daemon's store was unavailable, and requests work when it is back.
 func TestStoreBehindTheDaemonIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -337,7 +336,7 @@ func TestStoreBehindTheDaemonIsAway(t *testing.T) {
 	})
 }
 
-// Nobody waits for ever for a daemon that says nothing, whatever they want of it.
+// No call waits forever for a daemon that does not answer.
 func TestSilentDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -362,7 +361,7 @@ func TestSilentDaemon(t *testing.T) {
 	})
 }
 
-// A caller that goes away while it collects its ticket does not keep it.
+// A caller that gives up while it collects its ticket does not keep it.
 func TestCallerGoesWhileItCollects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

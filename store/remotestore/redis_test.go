@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/store/remotestore"
 )
 
-// When Redis was away behind a daemon, sessions from afar go on as before.
+// After Redis was unavailable behind a daemon, remote sessions continue as before.
 func TestRedisBehindTheDaemon(t *testing.T) {
 	redis := redisrun.New(t)
 	st, err := store.Open(t.Context(), redis.URL())

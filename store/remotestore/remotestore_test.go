@@ -107,8 +107,8 @@ var _ store.Store = (*lending)(nil)
 
 func TestStoreThroughADaemon(t *testing.T) { storetest.Run(t, open) }
 
-// The traces are the same in every run, unless -rapid.seed says otherwise: signs of life of a session pass in real time and not by the
-// test's clock, so that about one trace in a thousand has a session that counts as silent here, and not in memory.
+// The traces are the same in every run, unless -rapid.seed says otherwise. Heartbeats of a session run in real time,
+// not by the test's clock. So in about one trace in a thousand a session counts as silent here, but not in memory.
 func TestSameDecisionsThroughADaemon(t *testing.T) {
 	if seed := flag.Lookup("rapid.seed"); seed.Value.String() == "0" {
 		if err := seed.Value.Set("1"); err != nil {

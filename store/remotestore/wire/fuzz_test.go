@@ -10,7 +10,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// FuzzReadResults reads any answer of a daemon: it is refused as a whole, or every result makes sense and is written again as it was.
+// FuzzReadResults reads arbitrary answers of a daemon. Either the whole answer is refused, or every result is valid
+// and encodes to the same bytes.
 func FuzzReadResults(f *testing.F) {
 	ops := []store.Op{
 		{Result: store.Result{State: store.Granted, ID: store.ID{Session: 7, N: 1}, Now: 1_700_000_000_000_000, GrantedAt: 1_700_000_000_000_000, Reason: store.Reason{Limit: -1}}},
@@ -43,7 +44,7 @@ func FuzzReadResults(f *testing.F) {
 	})
 }
 
-// FuzzReadNotice reads any stream of notices: each is bounded, and is written again as it was.
+// FuzzReadNotice reads arbitrary streams of notices. Each is bounded and encodes to the same bytes.
 func FuzzReadNotice(f *testing.F) {
 	f.Add(AppendNotice(AppendNotice(nil, &Notice{}), &Notice{Pool: 3, IDs: []store.ID{{Session: 1, N: 2}, {Session: 1 << 60, N: 1 << 40}}}))
 	f.Add(AppendNotice(nil, &Notice{Pool: 1, All: true}))

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Operations got fields, and the version stayed: a daemon and a caller of different builds misread each other.
+// Operations got new fields but the version stayed: a daemon and a caller of different builds misread each other.
 func TestTheVersionFollowsTheLayout(t *testing.T) {
 	type op struct {
 		Kind    uint8
@@ -42,7 +42,7 @@ func TestTheVersionFollowsTheLayout(t *testing.T) {
 	}
 }
 
-// A daemon that answers with a limit that cannot be is not believed: callers would look it up.
+// A daemon's answer with an impossible limit is rejected, because callers use the limit as an index.
 func TestResultsOutOfRangeAreCorrupt(t *testing.T) {
 	for name, r := range map[string]store.Result{
 		"state": {State: store.Unknown + 1}, "code": {Reason: store.Reason{Code: store.CodeSlowed + 1}}, "behind": {Reason: store.Reason{Behind: 200}},
