@@ -119,8 +119,8 @@ type liveState struct {
 	most  int64 // maximum output tokens of a response, as the session states; 0: not stated
 }
 
-// Bounds on what is kept of a connection.
-const audioText = 1600 // bytes of base64 audio that count as one byte of text: a token is a tenth of a second
+// audioText is how many bytes of base64 audio count as one byte of text. A tenth of a second is a token.
+const audioText = 1600
 
 // hear adds a message to the text of the conversation.
 func (l *liveState) hear(m *liveMessage, size int) {

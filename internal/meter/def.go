@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Bounds of the arithmetic
+// Bounds of the arithmetic.
 const (
 	MaxAmount = 1 << 40 // largest capacity and cost
 	maxExact  = 1 << 52 // largest intermediate value: halves are still exact in a double

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Errors of the rules
+// Errors of the rules.
 var (
 	ErrOwner    = errors.New("it belongs to another user")
 	ErrWritable = errors.New("other users can write to this directory")

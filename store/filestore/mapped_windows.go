@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Windows maps a file only up to its end. So each file reserves a range of addresses and maps its memory into it
-// piece by piece as the file grows. Mapped memory never moves.
+// remaps is true: Windows maps a file only up to its end. So each file reserves a range of addresses and maps its
+// memory into it piece by piece as the file grows. Mapped memory never moves.
 const remaps = true
 
 // grain is the granularity of mapped pieces, in the file and in memory.
