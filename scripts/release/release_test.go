@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -83,5 +85,31 @@ func TestVersionsAreChecked(t *testing.T) {
 	}
 	if err := run(t.Context(), []string{"-out", t.TempDir(), "-targets", "linux"}); err == nil {
 		t.Error("a target without an architecture is taken")
+	}
+}
+
+// The formula has the version and the checksum of every archive that it names. Without one of them there is none.
+func TestFormulaIsFilledIn(t *testing.T) {
+	t.Chdir("../..") // where the template is
+	r := release{version: "v1.2.3", dir: t.TempDir()}
+	for _, platform := range []string{"linux_amd64", "linux_arm64", "darwin_amd64", "darwin_arm64"} {
+		if err := r.formula(); err != nil || slices.Contains(r.files, "sluice.rb") {
+			t.Fatalf("there is a formula without the archive of %s (%v)", platform, err)
+		}
+		if err := r.write("sluice_1.2.3_"+platform+".tar.gz", func(f *os.File) error { _, err := f.WriteString(platform); return err }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.formula(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(r.dir, "sluice.rb"))
+	if err != nil || strings.Contains(string(text), "@") || !strings.Contains(string(text), `version "1.2.3"`) {
+		t.Errorf("the formula is not filled in (%v):\n%s", err, text)
+	}
+	for _, name := range r.files[:4] {
+		if sum, err := r.sum(name); err != nil || strings.Count(string(text), sum) != 1 {
+			t.Errorf("the sum of %s is not in the formula (%v)", name, err)
+		}
 	}
 }
