@@ -145,8 +145,8 @@ func (r *resource) differs(l *store.LimitState) string {
 		return ""
 	case l.By != r.plan.member:
 		return l.By
-	case r.plan.restate: // it stays in force while other members may rely on it
-		return "this process, by an earlier configuration"
+	case r.plan.restate: // another process states what this one did before
+		return "another process that has the earlier configuration"
 	}
 	return ""
 }

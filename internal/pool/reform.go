@@ -209,10 +209,10 @@ func (p *Pool) changeLimit(i int, n *store.Limit, member string, alone bool) err
 	if !alone && !smaller(n, l) {
 		return nil
 	}
-	p.setBy(i, member)
 	if n.Size == l.Size && n.Burst == l.Burst {
 		return nil
 	}
+	p.setBy(i, member)
 	l.Size, l.Burst = n.Size, n.Burst
 	return p.resize(i)
 }

@@ -84,7 +84,7 @@ func (s *Store) collectPool(dir string) {
 		if err != nil || time.Since(info.ModTime()) < litter {
 			continue
 		}
-		left := strings.HasPrefix(e.Name(), "bell-") ||
+		left := strings.HasPrefix(e.Name(), "bell-") || strings.HasPrefix(e.Name(), statedPrefix) ||
 			strings.HasPrefix(e.Name(), "journal-") && !strings.HasPrefix(e.Name(), fmt.Sprintf("journal-%016x-", h.instance))
 		if strings.HasPrefix(e.Name(), "state.new-") || alone && left {
 			_ = os.Remove(filepath.Join(dir, e.Name()))

@@ -213,6 +213,7 @@ func (st *state) hold(ctx context.Context, reqs []*request) []*request {
 	}
 	done, single := 0, len(reqs) == 1
 	err := st.locked(ctx, func() error {
+		st.settleIfDue()
 		reqs = st.line.claim(reqs)
 		for _, r := range reqs {
 			if !single {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/flat"
+	"github.com/sluicehq/sluice/internal/pool"
 )
 
 // WithFault sets what is called at every point at which a step can be cut off.
@@ -158,6 +159,40 @@ func (s *Store) LastSession(name string, n uint64) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.lastSess = n
+}
+
+// Kill ends a store as if its process had been killed: the system takes its locks, and everything else stays.
+func (s *Store) Kill() {
+	s.mu.Lock()
+	pools := s.pools
+	s.pools, s.closed = nil, true
+	s.mu.Unlock()
+	for _, st := range pools {
+		st.mu.Lock()
+		if st.card != nil {
+			_ = leave(st.card)
+			st.card = nil
+		}
+		if st.bell != nil {
+			st.bell.silence()
+		}
+		_ = st.detach()
+		st.mu.Unlock()
+	}
+}
+
+// Forget takes the file away in which the process says what it states, as if it was of a version that has none.
+func (s *Store) Forget(name string) {
+	st := s.pool(name)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.withdraw()
+	st.said = pool.Said{}
+}
+
+// StatedPath is that file.
+func (s *Store) StatedPath(name string) string {
+	return statedPath(s.pool(name).dir, s.pool(name).process)
 }
 
 // Compact makes the records of a pool small now.

@@ -48,12 +48,20 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 		return nil, failed("lock", st.path, err)
 	}
 	var h *handle
-	err := st.locked(ctx, func() error {
+	err := st.locked(ctx, func() (err error) {
 		shift := st.now() - wall(st.store.clock) // the pool's clock and the time of day may have drifted apart
 		for i := range spec.Limits {
 			if l := &spec.Limits[i]; l.Reset != 0 {
 				l.Reset += shift
 			}
+		}
+		if !spec.ReadOnly { // before limits change: whoever looks at the sizes next knows of this one
+			st.publish(st.said.With(&spec))
+			defer func() {
+				if err != nil {
+					st.publish(st.said.Specs())
+				}
+			}()
 		}
 		if same := spec.ReadOnly || st.core.Is(&spec); !same || len(st.sessions) > 0 {
 			if err := st.reform(&spec, same); err != nil && (!spec.ReadOnly || !noRoom(err)) {
@@ -67,6 +75,7 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 		}
 		h = &handle{state: st, session: session, limits: spec.Limits}
 		st.sessions[h.session] = h
+		st.said.Add(session, &spec)
 		for _, each := range st.sessions { // the pool's limits may have changed order
 			each.place()
 		}
@@ -89,6 +98,9 @@ func (st *state) reform(spec *store.Spec, same bool) error {
 		}
 		if err := st.define(now, spec, alone); err != nil {
 			return err
+		}
+		if !alone {
+			st.settle(now, st.said.With(spec))
 		}
 	}
 	if err := st.step(now, nil); err != nil {
@@ -194,10 +206,14 @@ func (st *state) leave(h *handle) error {
 	member := false
 	err := st.locked(context.Background(), func() error {
 		waiting, member = st.core.WaitingOf(h.session), st.core.IsMember(h.session)
+		if st.said.Drop(h.session) {
+			st.publish(st.said.Specs())
+			st.settle(st.now(), st.said.Specs())
+		}
 		return nil
 	})
 	delete(st.sessions, h.session)
-	st.mu.Unlock()
+	st.tell()
 	if member && err == nil {
 		err = st.apply(context.Background(), nil, []store.Op{{Kind: store.OpTouch, ID: store.ID{Session: h.session}, Spent: true}})
 	}

@@ -35,6 +35,7 @@ func (st *state) move(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	st.withdraw()
 	_ = errors.Join(st.journal.close(), st.file.close(), leave(st.members)) // they are no longer needed
 	st.lock, st.holder, st.file, st.members, st.journal = n.lock, n.holder, n.file, n.members, n.journal
 	st.head, st.space, st.core, st.shape = n.head, n.space, n.core, n.shape
@@ -53,6 +54,7 @@ func (st *state) move(ctx context.Context) error {
 		delete(st.waiting, id)
 	}
 	return st.lockedOnce(ctx, func() error {
+		st.publish(st.said.Specs())
 		if !st.core.Is(&spec) {
 			if err := st.define(st.now(), &spec, false); err != nil {
 				return err

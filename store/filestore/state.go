@@ -47,6 +47,9 @@ type state struct {
 	stated   store.Spec // the pool's limits when they were last read
 	edition  int64      // edition of stated
 	sessions map[uint64]*handle
+	said     pool.Said
+	card     *os.File   // what this process states, see stated.go; nil: others cannot know
+	settled  store.Time // when this process last looked whether limits have the size they should
 	lastSess uint64
 	checked  store.Time // when the file was last seen at its path
 	closed   bool
@@ -438,6 +441,7 @@ func (st *state) detach() error {
 	if st.timer != nil {
 		st.timer.Stop()
 	}
+	st.withdraw()
 	return errors.Join(st.journal.close(), st.file.close(), leave(st.members))
 }
 

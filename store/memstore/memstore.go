@@ -169,11 +169,13 @@ type state struct {
 	timerAt  store.Time // 0: not set
 	lastSess uint64
 	sessions map[uint64]*handle
+	said     pool.Said
 	closed   bool
 }
 
 // open starts a session with the limits of spec.
 func (st *state) open(spec store.Spec, made bool) (*handle, error) {
+	_ = st.apply(nil, nil) // what time has brought comes under the limits that there were; closed: said below
 	st.mu.Lock()
 	if !made && !spec.ReadOnly {
 		if err := st.redefine(spec); err != nil {
@@ -184,6 +186,7 @@ func (st *state) open(spec store.Spec, made bool) (*handle, error) {
 	st.lastSess++
 	h := &handle{state: st, session: st.lastSess, limits: spec.Limits}
 	st.sessions[h.session] = h
+	st.said.Add(h.session, &spec)
 	h.place()
 	return h, st.applyLocked(nil, nil) // new limits may admit or refuse waiting requests
 }
@@ -192,6 +195,9 @@ func (st *state) open(spec store.Spec, made bool) (*handle, error) {
 func (st *state) redefine(spec store.Spec) error {
 	alone := spec.Restate || len(st.sessions) == 0
 	if err := st.core.Reform(spec, alone); err != nil {
+		return err
+	}
+	if err := st.core.Settle(st.said.With(&spec)); err != nil {
 		return err
 	}
 	for _, h := range st.sessions {
@@ -418,6 +424,7 @@ func (h *handle) Now() store.Time { return h.state.clock.Now() }
 // Close implements [store.Pool].
 func (h *handle) Close() error {
 	st := h.state
+	_ = st.apply(nil, nil) // as for open
 	st.mu.Lock()
 	if h.closed {
 		st.mu.Unlock()
@@ -425,6 +432,11 @@ func (h *handle) Close() error {
 	}
 	h.closed = true
 	delete(st.sessions, h.session)
+	var err error
+	if st.said.Drop(h.session) { // it may be the one that made a limit small
+		err = st.core.Settle(st.said.Specs())
+	}
+	stirred := st.core.Stirred()
 	waiting, member := st.core.WaitingOf(h.session), st.core.IsMember(h.session)
 	st.mu.Unlock()
 	ops := make([]store.Op, 0, len(waiting)+1)
@@ -434,11 +446,11 @@ func (h *handle) Close() error {
 	if member {
 		ops = append(ops, store.Op{Kind: store.OpTouch, ID: store.ID{Session: h.session}, Spent: true})
 	}
-	if len(ops) == 0 {
-		return nil
-	}
-	if err := st.apply(nil, ops); err != nil && !errors.Is(err, store.ErrClosed) {
+	if len(ops) == 0 && !stirred {
 		return err
 	}
-	return nil
+	if e := st.apply(nil, ops); e != nil && !errors.Is(e, store.ErrClosed) {
+		err = errors.Join(err, e)
+	}
+	return err
 }

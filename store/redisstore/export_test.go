@@ -2,6 +2,9 @@ package redisstore
 
 import (
 	"cmp"
+	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -12,6 +15,19 @@ func (s *Store) GoTheLongWay() { s.longWay = true }
 
 // Kill ends a store as if its process had been killed.
 func (s *Store) Kill() { s.kill() }
+
+// Uphold does what a process does every few seconds about what it states.
+func (s *Store) Uphold() {
+	s.mu.Lock()
+	pools := slices.Collect(maps.Values(s.pools))
+	s.mu.Unlock()
+	for _, st := range pools {
+		_ = st.publish(context.Background())
+		if st.unsettled() {
+			st.settle(context.Background())
+		}
+	}
+}
 
 // Share is what the process was told that it has of a pool: one part in so many.
 func Share(p store.Pool) int64 {

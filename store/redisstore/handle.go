@@ -39,6 +39,7 @@ func (st *state) newHandle(spec store.Spec) *handle {
 	h := &handle{state: st, Session: outage.Session{ID: session, Spec: spec}}
 	h.Member = spec.OnFailure == store.FailShare && !spec.OneShot && !spec.ReadOnly && !st.store.fixed
 	st.sessions[session] = h
+	st.said.Add(session, &spec)
 	h.place()
 	if !spec.OneShot && !spec.ReadOnly {
 		st.resident.Store(true)

@@ -173,7 +173,7 @@ func (st *state) heal(ctx context.Context) error {
 	next.epoch = max(st.epoch, m.epoch) + 1
 	next.sequence = max(st.sequence, m.sequence) + 1
 	st.mu.Unlock()
-	_, err = st.write(ctx, m, next, fields, core, slices.Clone(core.Decided()))
+	_, err = st.write(ctx, m, next, fields, core, slices.Clone(core.Decided()), "")
 	return err
 }
 

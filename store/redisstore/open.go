@@ -82,13 +82,38 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 	}
 	st.mu.Unlock()
 	st.recall(&spec)
+	if spec.ReadOnly || spec.OneShot {
+		return st.opened(ctx, &spec)
+	}
+	// Before the pool is looked at: whoever gives a limit another size knows of this one then, or this one sees that size.
+	st.setOpening(&spec)
+	if err := st.publish(ctx); isLoss(faultOf(err)) {
+		st.setOpening(nil)
+		return nil, err
+	}
+	h, err := st.opened(ctx, &spec)
+	st.setOpening(nil)
+	if err != nil {
+		_ = st.publish(ctx) // what it stated before; it is renewed anyway
+	}
+	return h, err
+}
+
+func (st *state) setOpening(spec *store.Spec) {
+	st.mu.Lock()
+	st.opening = spec
+	st.mu.Unlock()
+}
+
+// opened is open, once others know what this process states.
+func (st *state) opened(ctx context.Context, spec *store.Spec) (*handle, error) {
 	for range maxTries {
-		done, err := st.tryOpen(ctx, &spec)
+		done, err := st.tryOpen(ctx, spec)
 		if err != nil {
 			return nil, err
 		}
 		if done {
-			return st.newHandle(spec), nil
+			return st.newHandle(*spec), nil
 		}
 		if !st.store.fixed {
 			time.Sleep(rand.N(10 * time.Millisecond)) //nolint:gosec // it spreads, it guards nothing
@@ -197,6 +222,13 @@ func (st *state) reform(ctx context.Context, spec *store.Spec) (bool, error) {
 	if err := core.Reform(*spec, st.isAlone(core, now, spec.Restate)); err != nil {
 		return false, err
 	}
+	st.mu.Lock()
+	mine := st.said.With(spec)
+	st.mu.Unlock()
+	revision, _, err := st.settleOn(ctx, core, mine)
+	if err != nil {
+		return false, err
+	}
 	core.Serve(now)
 	decided = append(decided, core.Decided()...)
 	if after := core.Fields(&layout)["s"]; after == fields["s"] && core.Retired() == retired {
@@ -206,7 +238,7 @@ func (st *state) reform(ctx context.Context, spec *store.Spec) (bool, error) {
 	next := m
 	next.sequence++
 	next.ttl = ttlOf(spec)
-	_, err = st.write(ctx, m, next, fields, core, decided)
+	_, err = st.write(ctx, m, next, fields, core, decided, revision)
 	if err == nil {
 		st.arm(now, core.Wake())
 	}
@@ -228,8 +260,8 @@ func (st *state) isAlone(core *pool.Pool, now store.Time, restate bool) bool {
 const replyField = "r:"
 
 // write replaces a pool as it was read by what has become of it, and tells those whose tickets were
-// decided. It reports false if somebody got in the way.
-func (st *state) write(ctx context.Context, was, next meta, before map[string]string, core *pool.Pool, decided []store.ID) (bool, error) {
+// decided. It reports false if somebody got in the way, or, with a revision, if what processes state has changed.
+func (st *state) write(ctx context.Context, was, next meta, before map[string]string, core *pool.Pool, decided []store.ID, revision string) (bool, error) {
 	var set, del []byte
 	sets, dels := 0, 0
 	after := core.Fields(&layout)
@@ -246,9 +278,9 @@ func (st *state) write(ctx context.Context, was, next meta, before map[string]st
 		}
 	}
 	messages, mine := st.messages(decided)
-	reply, err := st.run(ctx, "reform", fmt.Sprint(was.version), fmt.Sprint(was.sequence), fmt.Sprint(was.epoch),
+	reply, err := st.runWith(ctx, st.statedKeys(), "reform", fmt.Sprint(was.version), fmt.Sprint(was.sequence), fmt.Sprint(was.epoch),
 		string(append(appendArray(nil, sets), set...)), string(append(appendArray(nil, dels), del...)), fmt.Sprint(next.ttl),
-		messages, fmt.Sprint(next.sequence), fmt.Sprint(next.epoch))
+		messages, fmt.Sprint(next.sequence), fmt.Sprint(next.epoch), revision)
 	if err != nil || reply != "ok" {
 		return false, err
 	}
@@ -285,11 +317,7 @@ func (st *state) fields(ctx context.Context) (m meta, now store.Time, fields map
 
 // run runs the script for what is done to the pool as a whole. What it does twice does no harm.
 func (st *state) run(ctx context.Context, what string, args ...string) (string, error) {
-	s := st.store
-	return s.again(ctx, func(ctx context.Context) (string, error) {
-		reply, err := s.redis.RunKeys(ctx, s.manage, st.keys(), s.withClock(append([]string{what}, args...))...)
-		return reply, st.trouble(err)
-	})
+	return st.runWith(ctx, st.keys(), what, args...)
 }
 
 // again makes a call that may be made twice, and makes it again if it fails.

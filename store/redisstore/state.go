@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/ctxlock"
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/redisstore/internal/outage"
@@ -41,6 +42,10 @@ type state struct {
 	had      answered
 	clock    estimate
 	lastSess uint64
+	said     pool.Said
+	opening  *store.Spec // what is about to be said, see stated.go; nil: nothing
+	heldBy   string      // the process whose size of a limit holds instead of a larger one of ours; "": not known
+	strange  store.Time  // until when nothing is settled: nobody knows what another process states
 	sessions map[uint64]*handle
 	memory   *memory    // what the machine remembers of the pool; nil: nothing is kept
 	recalled store.Time // the memory is of then, and nobody has looked whether it matters
@@ -54,13 +59,15 @@ type state struct {
 	enrolled *os.File // whose lock tells that this process lives; nil: nothing does
 	closed   bool
 
-	lost     *loss      // nil while the store can be reached
-	touching sync.Mutex // held while the pool is told that the process is there, or is not
-	void     []*call    // calls of which it is not known whether they were made
-	isLost   atomic.Bool
-	crowded  atomic.Bool   // somebody waits in the pool
-	resident atomic.Bool   // somebody is here to stay
-	backAt   time.Duration // uptime at which the last outage was over
+	lost      *loss         // nil while the store can be reached
+	card      ctxlock.Mutex // held while others are told what this process states
+	touching  sync.Mutex    // held while the pool is told that the process is there, or is not
+	void      []*call       // calls of which it is not known whether they were made
+	isLost    atomic.Bool
+	upholding atomic.Bool   // a goroutine sees to what is stated
+	crowded   atomic.Bool   // somebody waits in the pool
+	resident  atomic.Bool   // somebody is here to stay
+	backAt    time.Duration // uptime at which the last outage was over
 
 	ears ears
 	line combiner
@@ -73,6 +80,7 @@ func newState(s *Store, name string) *state {
 	}
 	st.life, st.end = context.WithCancel(context.Background())
 	st.control = newPipe()
+	st.card = ctxlock.New()
 	st.line.init(st)
 	return st
 }
@@ -136,21 +144,32 @@ func (st *state) leave(h *handle) error {
 	st.mu.Lock()
 	delete(st.sessions, h.ID)
 	ops := st.proc.Leave(&h.Session)
+	said := st.said.Drop(h.ID) && st.resident.Load()
 	closed := st.closed
 	st.mu.Unlock()
 	if closed {
 		return nil
 	}
-	st.touching.Lock() // a touch under way would come after the farewell
-	defer st.touching.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
+	if err := st.sayGoodbye(ctx, ops); err != nil {
+		if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
+			return nil // who cannot say so is gone all the same: all of it is over by itself before long
+		}
+		return err
+	}
+	if said {
+		st.takeBack(ctx)
+	}
+	return nil
+}
+
+func (st *state) sayGoodbye(ctx context.Context, ops []store.Op) error {
+	st.touching.Lock() // a touch under way would come after the farewell
+	defer st.touching.Unlock()
 	for len(ops) > 0 {
 		n := min(len(ops), maxTogether)
 		if err := st.apply(ctx, ops[:n]); err != nil {
-			if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
-				return nil // who cannot say so is gone all the same: all of it is over by itself before long
-			}
 			return err
 		}
 		ops = ops[n:]

@@ -52,6 +52,7 @@ func (st *state) keepUp() {
 			}
 		}
 		st.bury()
+		st.uphold(n%statedEvery == statedEvery-1)
 		if n%int(outage.KeepEvery/touchEvery) == 0 && !st.isLost.Load() {
 			st.keepWaiting()
 		}

@@ -102,7 +102,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Touch", inTouch},
 		{"Forget", forgotten},
 		{"Trouble", troubles},
-		{"Restate", restating},
+		{"Restate", restating}, {"Sizes", sizes},
 		{"Gone", goneSessions},
 	} {
 		t.Run(g.name, func(t *testing.T) { g.tests(&suite{t, open}) })

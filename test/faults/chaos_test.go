@@ -69,20 +69,18 @@ func TestWhatAChaosPlanLoses(t *testing.T) {
 	}
 }
 
-// Seed 15 on file and seed 18 on redis made a limit smaller and then larger in three processes: it stayed small. A reload must not do that
-// there, because the fleet cannot be at full use afterwards.
-func TestSeeds15And18KeepTheLimit(t *testing.T) {
+// Seed 15 on file and seed 18 on redis make a limit smaller and then larger in three processes. It once stayed small.
+func TestSeeds15And18MakeALimitSmaller(t *testing.T) {
 	for seed, on := range map[uint64]string{15: onFile, 18: onRedis} {
-		for _, s := range newChaosPlan(seed, on).steps {
-			if size, _ := otherConfig(s.pick, on); s.kind.name == reloadKind && size != chaosSize {
-				t.Errorf("seed %d on %s: %v states %d", seed, on, s, size)
-			}
+		smaller := slices.ContainsFunc(newChaosPlan(seed, on).steps, func(s chaosStep) bool {
+			size, _ := otherConfig(s.pick)
+			return s.kind.name == reloadKind && size < chaosSize
+		})
+		if !smaller {
+			t.Errorf("seed %d on %s makes no limit smaller:\n%v", seed, on, newChaosPlan(seed, on))
 		}
 	}
-	if size, _ := otherConfig(3, onDaemon); size >= chaosSize {
-		t.Errorf("on a daemon the other size is %d", size)
-	}
-	if _, more := otherConfig(1, onFile); !strings.HasPrefix(more, "resources") {
+	if _, more := otherConfig(1); !strings.HasPrefix(more, "resources") {
 		t.Errorf("no mistake: %q", more)
 	}
 }

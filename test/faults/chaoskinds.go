@@ -134,18 +134,17 @@ func providerKinds() []*chaosKind {
 func reloads(w *world, s chaosStep) error {
 	w.configs.Lock() // one at a time
 	defer w.configs.Unlock()
-	err := w.reload(otherConfig(s.pick, w.plan.store))
+	err := w.reload(otherConfig(s.pick))
 	w.sleep(s.lasts)
 	return errors.Join(err, w.reload(chaosSize, ""))
 }
 
-// otherConfig is the size and the additional lines of another configuration. Where several processes state a limit it does not grow
-// again while more than one of them runs (docs/proxy.md), so it is made smaller only where one process has the store.
-func otherConfig(pick int, on string) (size int, more string) {
-	switch {
-	case pick%3 == 0 && (on == onDaemon || on == onMemory):
+// otherConfig is the size and the additional lines of another configuration.
+func otherConfig(pick int) (size int, more string) {
+	switch pick % 3 {
+	case 0:
 		return chaosSize/4 + pick%(chaosSize/2), ""
-	case pick%3 == 1:
+	case 1:
 		return chaosSize, "resources: {}\n" // for the second time, which is a mistake
 	default:
 		return chaosSize, "agents: {\"g0-p0\": {class: p0}}\n"

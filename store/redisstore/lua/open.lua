@@ -46,11 +46,38 @@ if what == 'make' then
  call('PEXPIRE', K, ARGV[3])
  return 'ok'
 end
+-- What processes state of limits is in the second key: when they last did, and what. A revision counts changes.
+if what == 'state' then
+ local S, who = KEYS[2], ARGV[2]
+ local was = call('HGET', S, who)
+ if ARGV[3] == '' then
+  if was then call('HDEL', S, who) call('HINCRBY', S, 'revision', 1) end
+  return 'ok'
+ end
+ if not was or string.sub(was, 9) ~= ARGV[3] then
+  if call('HINCRBY', S, 'revision', 1) % 64 == 0 then -- once in a while those who did not say that they leave are forgotten
+   local all = call('HGETALL', S)
+   for i = 1, #all, 2 do
+    if #all[i + 1] >= 8 and all[i] ~= 'revision' and struct.unpack('<d', all[i + 1]) < clock - tonumber(ARGV[4]) * 1000 then call('HDEL', S, all[i]) end
+   end
+  end
+ end
+ call('HSET', S, who, struct.pack('<d', clock) .. ARGV[3])
+ call('PEXPIRE', S, ARGV[4])
+ return 'ok'
+end
+if what == 'stated' then
+ local out = {clock, call('HGET', KEYS[2], 'revision') or '0'}
+ local all = ARGV[2] == '' and call('HGETALL', KEYS[2]) or {ARGV[2], call('HGET', KEYS[2], ARGV[2]) or ''}
+ for i = 1, #all do out[i + 2] = all[i] end
+ return cmsgpack.pack(out)
+end
 local v, q = call('HGET', K, 'v'), call('HGET', K, 'q')
 if not v or not q then return 'none' end
 local version, sequence, epoch, expires, ttl = struct.unpack('<ddddd', v)
 if what == 'reform' then
  if struct.unpack('<d', q) ~= sequence or version ~= tonumber(ARGV[2]) or sequence ~= tonumber(ARGV[3]) or epoch ~= tonumber(ARGV[4]) then return 'moved' end
+ if ARGV[11] ~= '' and (call('HGET', KEYS[2], 'revision') or '0') ~= ARGV[11] then return 'moved' end
  local del = cmsgpack.unpack(ARGV[6])
  for i = 1, #del, 2000 do call('HDEL', K, unpack(del, i, math.min(i + 1999, #del))) end
  put(cmsgpack.unpack(ARGV[5]))
