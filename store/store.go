@@ -378,7 +378,7 @@ type OpKind uint8
 // The operations.
 const (
 	OpAcquire OpKind = iota // ask for a ticket; queues if Wait allows
-	// OpPoll asks again about a waiting ticket, and collects it if it is granted. If TTL is set, a ticket that is held
+	// OpPoll asks again about a waiting ticket, and collects it if it is granted, under the id of the result. If TTL is set, a ticket that is held
 	// lives for TTL from now on.
 	OpPoll
 	OpCancel    // give an unsent ticket back, with full refund

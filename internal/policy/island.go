@@ -332,6 +332,11 @@ func (is *Island) Close(number int, t int64) {
 	}
 }
 
+// Drop forgets a request that was let go and is not sent. What a bucket has counted of it drains as if it had been.
+func (is *Island) Drop(number int) {
+	is.tickets = slices.DeleteFunc(is.tickets, func(q islander) bool { return q.number == number })
+}
+
 func (is *Island) find(number int) *islander {
 	i, ok := slices.BinarySearchFunc(is.tickets, number, func(q islander, n int) int { return cmp.Compare(q.number, n) })
 	if !ok {

@@ -290,6 +290,7 @@ func (st *state) done(b *call, r *reply) {
 	st.took(r.now, r.sequence, b.sent)
 	st.crowded.Store(r.crowded)
 	var undo []store.Op
+	var told []store.ID
 	st.mu.Lock()
 	st.had = st.had.later(answered{b.line, b.seq, r.epoch, r.sequence, b.sent})
 	for i, q := range b.reqs {
@@ -298,12 +299,16 @@ func (st *state) done(b *call, r *reply) {
 			undo = append(undo, st.proc.Note(&q.handle.Session, q.ops, b.places[i], left)...)
 		}
 	}
+	if st.lost != nil { // what begins to wait now takes part in the share
+		told = st.serveLocked(st.nowLocked())
+	}
 	st.mu.Unlock()
 	st.arm(r.now, r.wake)
 	st.tell(r.decided)
 	for _, q := range b.reqs {
 		q.finish()
 	}
+	st.tell(told)
 	st.post(undo)
 }
 

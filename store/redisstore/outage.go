@@ -54,8 +54,9 @@ func (st *state) lose(err error, b *call) {
 		st.proc.Begin(now, st.clock.rtt)
 		st.isLost.Store(true)
 		cut = st.line.cut(true)
-		// Those who wait in Redis stay there. Those who would rather not find out.
+		// Those who wait in Redis stay there, and wait for the share as well. Those who would rather not find out.
 		told = st.proc.Waiting(func(s *outage.Session) bool { return st.proc.Mode(s) != store.FailShare })
+		told = append(told, st.serveLocked(now)...)
 		ring = st.alarms(false)
 		st.running.Go(st.comeBack)
 	}

@@ -79,6 +79,42 @@ func TestDoubtIsResolved(t *testing.T) {
 	}
 }
 
+// A daemon that goes on without its own store grants a request that waits there under another id. If its answer is lost, the
+// caller does not know that id: the ticket goes back.
+func TestDoubtAboutATicketWithAnotherID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		p := r.open(places)
+		r.do(p, ask(0))
+		r.do(p, ask(0))
+		answered, lost := r.do(p, ask(-1)), r.do(p, ask(-1))
+		r.lone.Store(true)
+		poll := store.Op{Kind: store.OpPoll, ID: answered.ID}
+		res := r.do(p, poll)
+		if res.State != store.Granted || res.ID == answered.ID {
+			t.Fatalf("it is %+v", res)
+		}
+		r.stands(3, 1)
+		first := true
+		r.drop(func(*http.Request) loss {
+			if first {
+				first = false
+				return noAnswer
+			}
+			return nowhere
+		})
+		poll.ID = lost.ID
+		if err := p.Apply(t.Context(), []store.Op{poll}); !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("%v", err)
+		}
+		r.stands(4, 0)
+		r.lone.Store(false)
+		r.drop(func(*http.Request) loss { return arrives })
+		time.Sleep(5 * time.Second)
+		r.stands(3, 0)
+	})
+}
+
 // Tickets that end while the daemon is unreachable are reported when it is back.
 func TestSaidLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

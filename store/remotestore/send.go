@@ -230,7 +230,7 @@ func (h *handle) resolve(b *batch) {
 		switch op := &b.ops[i]; {
 		case !applied:
 			h.sayLater(*op)
-		case op.Kind == store.OpAcquire && gives(op):
+		case isNew(op):
 			h.sayLater(store.Op{Kind: store.OpCancel, ID: op.Result.ID})
 		}
 	}
@@ -329,6 +329,12 @@ func gives(op *store.Op) bool {
 	return op.Result.State == store.Waiting || op.Result.State == store.Granted && !op.Spent
 }
 
+// isNew reports that an operation has got a ticket whose id its caller learns from the answer. A poll gets one if the daemon has
+// granted what waited without its own store.
+func isNew(op *store.Op) bool {
+	return gives(op) && (op.Kind == store.OpAcquire || op.Kind == store.OpPoll && op.Result.ID.N != op.ID.N)
+}
+
 // note records the results of a request. The handle is locked.
 func (h *handle) note(r *request) {
 	for i := range r.ops {
@@ -349,8 +355,9 @@ func (h *handle) note(r *request) {
 			h.store.listen()
 			continue
 		}
+		delete(h.waiting, op.ID) // a grant can have another id
 		delete(h.waiting, op.Result.ID)
-		if r.gone && op.Kind == store.OpAcquire && gives(op) {
+		if r.gone && isNew(op) {
 			h.sayLater(store.Op{Kind: store.OpCancel, ID: op.Result.ID})
 		}
 	}

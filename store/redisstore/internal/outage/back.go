@@ -26,13 +26,11 @@ type Return struct {
 func (p *Process) Return(now store.Time) *Return {
 	o := p.lost
 	o.halted = true
+	p.takeAllBack()
 	b := &Return{touch: -1, said: len(o.sayings)}
-	asked := map[store.ID]bool{} // on an attempt before, not by force
 	var charges []store.Op
 	for _, op := range o.again {
-		if !op.Force {
-			asked[op.ID] = true
-		} else if o.held[op.ID] == nil {
+		if op.Force && o.held[op.ID] == nil {
 			charges = append(charges, op)
 		}
 	}
@@ -41,24 +39,13 @@ func (p *Process) Return(now store.Time) *Return {
 			delete(o.held, id)
 			continue
 		}
-		op := tk.forced(now)
-		if asked[id] { // it may wait there under this id
-			b.Ops = append(b.Ops, store.Op{Kind: store.OpCancel, ID: id})
-		}
-		switch {
-		case o.heardOf[tk.instead]:
-			continue // it is among those that are said again
-		case asked[id] || id.N <= o.numbers.passed && !o.heardOf[id]: // the store would not take it for a new one
-			tk.instead = p.newID(p.memberID().Session, false)
-			op.ID, op.Tie = tk.instead, store.TieNone // that session renews nothing
-		}
-		charges = append(charges, op)
+		charges = append(charges, tk.forced(now))
 	}
 	charges = append(charges, p.standingOps(now)...)
 	slices.SortFunc(charges, byID)
 	b.Ops = append(b.Ops, charges...)
 	for id, tk := range o.held {
-		if tk.answered != 0 && !asked[id] {
+		if tk.answered != 0 {
 			b.Ops = append(b.Ops, store.Op{Kind: store.OpAnswer, ID: id})
 		}
 	}
@@ -109,7 +96,7 @@ func (p *Process) askAgain(b *Return, charges []store.Op, now store.Time) (asks 
 		high[charges[i].ID.Session] = max(high[charges[i].ID.Session], charges[i].ID.N)
 	}
 	b.first = len(b.Ops)
-	b.line = slices.Clone(o.line)
+	b.line = slices.DeleteFunc(slices.Clone(o.line), func(w *islander) bool { return w.stored })
 	slices.SortFunc(b.line, func(a, b *islander) int { return cmp.Compare(a.tk.id.N, b.tk.id.N) })
 	b.line = slices.DeleteFunc(b.line, func(w *islander) bool {
 		id := w.tk.id
@@ -211,13 +198,19 @@ func (p *Process) End(b *Return) (told []store.ID, later []store.Op) {
 		tk.number = -1
 		p.granted.open[id] = tk
 	}
+	p.lost = nil
 	for _, w := range o.line { // also those who came while this was under way
-		told = append(told, w.tk.id)
+		if !w.stored { // else it is asked after
+			told = append(told, w.tk.id)
+		}
 	}
 	for i, w := range b.line {
 		op := &b.Ops[b.first+i]
+		if o.find(w.tk.id) == nil {
+			continue // its caller has left meanwhile, which the store is told
+		}
 		if op.Result.State == store.Granted || op.Result.State == store.Waiting {
-			p.waits(w.tk, op.Wait, op.Result.Now)
+			p.waits(w.tk, waiter{deadline: deadlineOf(op.Wait, op.Result.Now)})
 		}
 		if op.Result.State == store.Waiting {
 			told = slices.DeleteFunc(told, func(id store.ID) bool { return id == w.tk.id })
@@ -231,7 +224,6 @@ func (p *Process) End(b *Return) (told []store.ID, later []store.Op) {
 			p.highest = max(p.highest, id.N)
 		}
 	}
-	p.lost = nil
 	slices.SortFunc(told, compareIDs)
 	return told, later
 }

@@ -78,26 +78,34 @@ func (p *Process) sayLater(places limitmap.Map, ops []store.Op, now store.Time) 
 // said takes in an answer, the end, or the return of a ticket.
 func (p *Process) said(places limitmap.Map, op *store.Op, now store.Time) {
 	o := p.lost
-	there := *op
-	there.Observed = slices.Clone(op.Observed)
-	places.Op(&there)
-	there.Result = store.Result{ID: op.ID, State: store.Granted, Now: now}
 	answer := op.Kind == store.OpAnswer
-	if i := slices.IndexFunc(o.line, func(w *islander) bool { return w.tk.id == op.ID }); i >= 0 {
+	if p.queue[op.ID] != nil || o.early[op.ID] != nil && !o.early[op.ID].collected { // what it has got here or there was not sent
 		if !answer {
-			o.line = slices.Delete(o.line, i, i+1)
-			o.unsay(op.ID, &there, now)
+			p.unqueue(op.ID)
+			p.withdraw(op.ID)
 		}
 		return
 	}
-	tk := o.held[op.ID]
+	id := o.here(op.ID)
+	there := *op
+	there.ID, there.Observed = id, slices.Clone(op.Observed)
+	places.Op(&there)
+	there.Result = store.Result{ID: id, State: store.Granted, Now: now}
+	if i := slices.IndexFunc(o.line, func(w *islander) bool { return w.tk.id == id }); i >= 0 {
+		if !answer {
+			o.line = slices.Delete(o.line, i, i+1)
+			o.unsay(id, &there, now)
+		}
+		return
+	}
+	tk := o.held[id]
 	here := tk != nil
 	if !here {
-		if p.isLocal(op.ID) {
+		tk = p.granted.open[id] // perhaps from an outage before
+		if tk == nil && p.isLocal(id) {
 			return // nothing of it counts
 		}
 		o.put(now, there)
-		tk = p.granted.open[op.ID]
 	}
 	if answer {
 		p.heed(&there, now)
@@ -105,8 +113,7 @@ func (p *Process) said(places limitmap.Map, op *store.Op, now store.Time) {
 	}
 	if tk == nil || o.isle == nil {
 		if !answer {
-			delete(p.queue, op.ID)
-			delete(p.granted.open, op.ID)
+			delete(p.granted.open, id)
 		}
 		return
 	}
@@ -120,13 +127,13 @@ func (p *Process) said(places limitmap.Map, op *store.Op, now store.Time) {
 	o.isle.Close(tk.number, int64(now))
 	switch {
 	case here:
-		delete(o.held, op.ID)
+		delete(o.held, id)
 		if op.Kind == store.OpClose && (tk.answered != 0 || !op.Spent) {
 			p.exceed(tk, &there.Amounts, now)
 		}
-		o.unsay(op.ID, &there, now)
+		o.unsay(id, &there, now)
 	case op.Kind == store.OpCancel:
-		delete(p.granted.open, op.ID)
+		delete(p.granted.open, id)
 	default:
 		p.closed(&there)
 	}
@@ -175,8 +182,7 @@ func (p *Process) letGo(s *Session, op *store.Op, now store.Time) {
 		}
 		o.granted++
 	case p.queue[op.ID] != nil: // neither the caller nor its entry need wait any longer
-		delete(p.queue, op.ID)
-		o.put(now, store.Op{Kind: store.OpCancel, ID: op.ID})
+		p.withdraw(op.ID)
 		o.granted++
 	}
 }

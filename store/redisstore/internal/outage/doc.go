@@ -14,8 +14,8 @@
 //     [store.OnFailure] of their session. FailClosed refuses. FailOpen grants everything. FailShare grants
 //     within the share of this process, which the other members leave alone; [policy.Island] counts it.
 //     A process that was never told its share refuses.
-//  3. Callers without room wait in a line of this process. [Process.Serve] grants them in order, and says
-//     when to look again. Answers, closes and cancels of the store's tickets are kept for later, and a
+//  3. Callers without room wait in a line of this process, and so do those whose tickets wait in the store
+//     (queued.go). [Process.Serve] grants them in order, and says when to look again. Answers, closes and cancels of the store's tickets are kept for later, and a
 //     provider's rate limit pauses every caller of the process.
 //  4. The store answers again. [Process.Return] lists what to tell it, in this order: grants that still
 //     count, by force; what callers said; that the process is a member; and who still waits.

@@ -1,7 +1,6 @@
 package outage
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -14,6 +13,8 @@ type islander struct {
 	tk       *ticket
 	deadline store.Time // 0: none
 	retry    store.Time // 0: not before the store is back
+	order    int64      // of arrival
+	stored   bool       // it waits in the store as well
 }
 
 // acquire decides an acquire within the share.
@@ -26,12 +27,11 @@ func (p *Process) acquire(s *Session, places limitmap.Map, op *store.Op, now sto
 		op.Result.State, op.Result.Reason.Code = store.Refused, store.CodeInvalid
 		return
 	}
-	if op.ID.N != 0 && (p.granted.open[op.ID] != nil || p.queue[op.ID] != nil || p.lost.held[op.ID] != nil || p.isLocal(op.ID)) {
+	if op.ID.N != 0 && (p.granted.open[op.ID] != nil || p.queue[op.ID] != nil || p.lost.held[op.ID] != nil || p.lost.early[op.ID] != nil || p.isLocal(op.ID)) {
 		p.poll(op, now) // it was asked for before
 		return
 	}
 	tk := newTicket(op, places)
-	tk.once = op.Spent
 	p.decide(s, tk, op, op.Force, now)
 }
 
@@ -55,7 +55,7 @@ func (p *Process) decide(s *Session, tk *ticket, op *store.Op, force bool, now s
 		return
 	}
 	r.Reason = store.Reason{Code: store.CodeStore, Behind: store.CodeStore, Limit: -1, At: retry}
-	full := len(o.line) >= min(p.spec.MaxWaiting, maxSayings)
+	full := len(o.line) >= p.spec.MaxWaiting || o.newcomers() >= maxSayings
 	// When the store will be back is not known: that may be worth waiting for.
 	if op.Wait == 0 || full || op.Wait > 0 && retry > now.Add(op.Wait) {
 		if r.State = store.Refused; full && op.Wait != 0 {
@@ -66,22 +66,28 @@ func (p *Process) decide(s *Session, tk *ticket, op *store.Op, force bool, now s
 	if tk.id.N == 0 {
 		tk.id = p.newID(s.ID, true)
 	}
-	w := &islander{tk: tk, retry: retry}
-	if op.Wait > 0 {
-		w.deadline = now.Add(op.Wait)
-	}
-	at, _ := slices.BinarySearchFunc(o.line, w, func(a, b *islander) int {
-		return cmp.Or(cmp.Compare(a.tk.rank(), b.tk.rank()), -1) // behind all of its class
-	})
-	o.line = slices.Insert(o.line, at, w)
+	o.insert(&islander{tk: tk, deadline: deadlineOf(op.Wait, now), retry: retry, order: p.arrives()})
 	r.State, r.ID = store.Waiting, tk.id
+}
+
+// newcomers is how many wait here only.
+func (o *outage) newcomers() (n int) {
+	for _, w := range o.line {
+		if !w.stored {
+			n++
+		}
+	}
+	return n
 }
 
 // allow reports whether a ticket has room here, and else when to ask again, 0 if not before the store is
 // back.
 func (p *Process) allow(tk *ticket, now store.Time) (ok bool, retry store.Time) {
 	o := p.lost
-	if o.halted {
+	switch {
+	case o.isle == nil:
+		return false, 0
+	case o.halted:
 		return false, now.Add(100 * time.Millisecond)
 	}
 	if ok, retry = p.room(tk, now); ok && o.paused > now {
@@ -138,27 +144,32 @@ func (p *Process) poll(op *store.Op, now store.Time) {
 		r.State = store.Granted // whether it has tickets is not known
 		return
 	}
-	for _, w := range o.line {
-		if w.tk.id == op.ID {
-			r.State, r.Reason = store.Waiting, store.Reason{Code: store.CodeStore, Limit: -1, At: w.retry}
-			return
-		}
+	if w := o.find(op.ID); w != nil {
+		r.State, r.Reason = store.Waiting, store.Reason{Code: store.CodeStore, Limit: -1, At: w.retry}
+		return
 	}
-	tk := o.held[op.ID]
+	p.collectEarly(op.ID)
+	id := o.here(op.ID)
+	r.ID = id
+	tk := o.held[id]
 	if tk == nil {
-		if tk = p.granted.open[op.ID]; tk != nil && op.TTL > 0 {
+		if tk = p.granted.open[id]; tk != nil && op.TTL > 0 {
 			o.put(now, *op)
 		}
 	}
 	switch {
 	case tk != nil && tk.due > now:
-		r.State, r.GrantedAt = store.Granted, tk.granted
+		r.State, r.GrantedAt, r.Waited = store.Granted, tk.granted, max(tk.granted.Sub(tk.since), 0)
 		o.collect(tk, now)
-		if op.TTL > 0 && op.TTL <= store.MaxTTL && o.held[op.ID] == nil {
+		if op.TTL > 0 && op.TTL <= store.MaxTTL && o.held[id] == nil {
 			tk.due = now.Add(op.TTL)
 		}
-	case p.queue[op.ID] != nil:
-		p.queue[op.ID].decided = 0 // whoever asks wants to be told
+	case p.queue[id] != nil:
+		w := p.queue[id]
+		w.kept, w.decided = true, 0 // whoever asks wants to be told
+		if i := p.enter(w); i != nil {
+			o.insert(i)
+		}
 		r.State, r.Reason = store.Waiting, store.Reason{Code: store.CodeStore, Limit: -1}
 	default:
 		r.State = store.Ended
@@ -169,7 +180,7 @@ func (p *Process) poll(op *store.Op, now store.Time) {
 // when to call it again; 0: time alone makes no room.
 func (p *Process) Serve(now store.Time) (told []store.ID, next store.Time) {
 	o := p.lost
-	if o == nil || len(o.line) == 0 || o.isle == nil {
+	if o == nil || len(o.line) == 0 {
 		return nil, 0
 	}
 	var ahead []*islander
@@ -177,6 +188,7 @@ func (p *Process) Serve(now store.Time) (told []store.ID, next store.Time) {
 	for _, w := range o.line {
 		if w.deadline != 0 && w.deadline <= now {
 			told = append(told, w.tk.id)
+			p.retire(w, now)
 			continue
 		}
 		ok, retry := false, store.Time(0)
@@ -184,7 +196,11 @@ func (p *Process) Serve(now store.Time) (told []store.ID, next store.Time) {
 			ok, retry = p.allow(w.tk, now)
 		}
 		if ok {
-			p.grant(w.tk, now)
+			if w.stored || o.mayHave(w.tk.id) {
+				p.move(w, now)
+			} else {
+				p.grant(w.tk, now)
+			}
 			told = append(told, w.tk.id)
 			continue
 		}

@@ -25,6 +25,8 @@ type waiter struct {
 	kept     bool          // a caller waits for it
 	missed   int           // how often that was not so
 	decided  time.Duration // uptime at which its session was told that it does not wait any more; 0: it waits
+	order    int64         // in which tickets of this process came
+	renewed  bool          // it was granted before
 }
 
 // Note records what became of operations that the store has carried out for a session. It returns what
@@ -46,7 +48,7 @@ func (p *Process) Note(s *Session, ops []store.Op, places limitmap.Map, left boo
 				undo = append(undo, store.Op{Kind: store.OpCancel, ID: id})
 			case left: // its caller chose the id, and may ask again
 			case r.State == store.Waiting:
-				p.waits(newTicket(op, places), op.Wait, r.Now)
+				p.waits(newTicket(op, places), waiter{deadline: deadlineOf(op.Wait, r.Now)})
 			case !op.Spent:
 				p.granted.hold(newTicket(op, places), r)
 			default: // it has ended with its grant
@@ -57,7 +59,9 @@ func (p *Process) Note(s *Session, ops []store.Op, places limitmap.Map, left boo
 		case store.OpRenew:
 			p.renewed(op)
 		case store.OpPoll:
-			if p.polled(op, left) {
+			if p.lost != nil && p.lost.here(id) != id { // its caller was told of another one meanwhile
+				r.ID = p.lost.here(id)
+			} else if p.polled(op, left) {
 				undo = append(undo, store.Op{Kind: store.OpCancel, ID: id})
 			}
 		case store.OpAnswer:
@@ -65,10 +69,10 @@ func (p *Process) Note(s *Session, ops []store.Op, places limitmap.Map, left boo
 		case store.OpObserve:
 			p.learnSizes(op, &ticket{model: op.Model, key: op.Key}, places)
 		case store.OpCancel:
-			delete(p.queue, id)
+			p.unqueue(id)
 			delete(p.granted.open, id)
 		case store.OpClose:
-			delete(p.queue, id)
+			p.unqueue(id)
 			there := *op
 			places.Op(&there)
 			p.closed(&there)
@@ -79,12 +83,12 @@ func (p *Process) Note(s *Session, ops []store.Op, places limitmap.Map, left boo
 	return undo
 }
 
-func (p *Process) waits(tk *ticket, wait time.Duration, now store.Time) {
-	w := &waiter{tk: tk, kept: true}
-	if wait >= 0 {
-		w.deadline = now.Add(wait)
+// deadlineOf is when a wait that begins is over; 0: never.
+func deadlineOf(wait time.Duration, now store.Time) store.Time {
+	if wait < 0 {
+		return 0
 	}
-	p.queue[tk.id] = w
+	return now.Add(wait)
 }
 
 // renewed records that a ticket was exchanged.
@@ -103,7 +107,7 @@ func (p *Process) renewed(op *store.Op) {
 		tk.due = r.Now.Add(tk.ttl)
 		return
 	case store.Waiting:
-		p.waits(tk, op.Wait, r.Now)
+		p.waits(tk, waiter{deadline: deadlineOf(op.Wait, r.Now), renewed: true})
 	}
 	delete(p.granted.open, r.ID)
 }
@@ -128,11 +132,16 @@ func (p *Process) polled(op *store.Op, left bool) bool {
 		w.kept, w.missed, w.decided = !left, 0, 0 // a ticket whose caller does not come back is let die
 		return false
 	}
-	delete(p.queue, r.ID)
+	p.unqueue(r.ID)
 	if r.State != store.Granted {
 		return false
 	}
-	if !left {
+	switch {
+	case left:
+	case w.tk.once: // it has ended with its grant
+		w.tk.granted, w.tk.due = r.GrantedAt, r.Now.Add(w.tk.ttl)
+		p.charge(w.tk, nil, r.Now, true)
+	default:
 		p.granted.hold(w.tk, r)
 	}
 	return left
@@ -155,7 +164,7 @@ func (p *Process) KeepWaiting(few int) (alive []store.Op, some []store.ID, gone 
 	for id, w := range p.queue { // in no order: it is others' turn each time
 		if !w.kept {
 			if w.missed++; w.missed > mostMissed {
-				delete(p.queue, id)
+				p.unqueue(id)
 				gone = append(gone, store.Op{Kind: store.OpCancel, ID: id})
 			}
 			continue
@@ -181,7 +190,7 @@ func (p *Process) AskedAfter(ops []store.Op, up time.Duration) (over []store.ID,
 		switch {
 		case w == nil || ops[i].Result.State == store.Waiting:
 		case w.decided != 0 && up-w.decided > KeepEvery/2:
-			delete(p.queue, id)
+			p.unqueue(id)
 			undo = append(undo, store.Op{Kind: store.OpCancel, ID: id})
 		default:
 			w.decided = up

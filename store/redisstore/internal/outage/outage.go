@@ -21,6 +21,7 @@ type outage struct {
 	users   map[uint64]who                  // an agent of each session that was granted something
 	loose   map[meterKey][]policy.Lingering // charges that the store may or may not have
 	line    []*islander                     // who waits here, in order
+	early   map[store.ID]*early             // tickets of the store's queue that were granted here
 	sayings []saying                        // what was said of the store's tickets
 	again   []store.Op                      // acquires that were sent on the way back, and may not have arrived
 	paused  store.Time                      // until then nothing is granted: the provider has said so
@@ -37,10 +38,13 @@ type saying struct {
 const maxSayings = 4096
 
 // Begin takes in that the store cannot be reached. rtt is how long the answer took that the time is
-// reckoned from.
+// reckoned from. Afterwards [Process.Serve] has to be called.
 func (p *Process) Begin(now store.Time, rtt time.Duration) {
-	p.lost = &outage{since: now, held: map[store.ID]*ticket{}, users: map[uint64]who{}, heardOf: map[store.ID]bool{}}
+	p.lost = &outage{
+		since: now, held: map[store.ID]*ticket{}, users: map[uint64]who{}, heardOf: map[store.ID]bool{}, early: map[store.ID]*early{},
+	}
 	p.lost.isle = p.newIsle(now, rtt)
+	p.enterAll()
 }
 
 // Mode is what a session does in an outage: a process without a share is closed.

@@ -16,6 +16,7 @@ type Process struct {
 	granted  granted
 	queue    map[store.ID]*waiter // tickets that wait in the store
 	member   membership
+	arrivals int64   // of tickets that wait
 	highest  uint64  // number of a ticket
 	spans    []span  // numbers that were given out without the store
 	lost     *outage // nil while the store can be reached
@@ -93,7 +94,9 @@ func (p *Process) each(f func(*ticket)) {
 			f(tk)
 		}
 		for _, w := range p.lost.line {
-			f(w.tk)
+			if !w.stored {
+				f(w.tk)
+			}
 		}
 	}
 }
@@ -113,11 +116,19 @@ func (p *Process) Leave(s *Session) (ops []store.Op) {
 	for id := range p.queue {
 		if id.Session == s.ID {
 			ops = append(ops, store.Op{Kind: store.OpCancel, ID: id})
-			delete(p.queue, id)
+			if p.unqueue(id); p.lost != nil {
+				p.withdraw(id)
+			}
 		}
 	}
 	if p.lost != nil {
 		p.lost.line = slices.DeleteFunc(p.lost.line, func(w *islander) bool { return w.tk.id.Session == s.ID })
+		for id, m := range p.lost.early {
+			if id.Session == s.ID && !m.collected {
+				p.takeBack(m)
+				p.withdraw(id)
+			}
+		}
 	}
 	if s.touched {
 		ops = append(ops, store.Op{Kind: store.OpTouch, ID: store.ID{Session: s.ID}, Spent: true})
@@ -143,7 +154,9 @@ func (p *Process) Waiting(f func(*Session) bool) (ids []store.ID) {
 	}
 	if p.lost != nil {
 		for _, w := range p.lost.line {
-			add(w.tk.id)
+			if !w.stored {
+				add(w.tk.id)
+			}
 		}
 	}
 	slices.SortFunc(ids, compareIDs)

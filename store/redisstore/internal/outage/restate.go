@@ -21,7 +21,7 @@ func (p *Process) Restate(now store.Time) (ops []store.Op) {
 	}
 	for id, w := range p.queue {
 		op := w.tk.again()
-		op.Wait, op.Alive = -1, WaitersLive
+		op.Wait, op.Alive, op.Spent = -1, WaitersLive, w.tk.once
 		if w.deadline != 0 {
 			op.Wait = max(w.deadline.Sub(now), time.Microsecond)
 		}

@@ -16,15 +16,15 @@ type ticket struct {
 	retry, emergency, once        bool                   // once: it is spent with its grant
 	amounts                       [store.MaxLimits]int64 // by the pool's limits
 	ttl                           time.Duration
-	granted, answered, due        store.Time
-	number                        int      // on the island; -1: it is not there
-	instead                       store.ID // under which the store is told of it after an outage; 0: its own
+	since, granted, answered, due store.Time // since: it was asked for
+	number                        int        // on the island; -1: it is not there
 }
 
 func newTicket(op *store.Op, places limitmap.Map) *ticket {
 	tk := &ticket{
 		id: op.Result.ID, agent: op.Agent, user: op.User, model: op.Model, tool: op.Tool, key: op.Key,
 		class: op.Class, tie: op.Tie, retry: op.Retry, emergency: op.Emergency, amounts: op.Amounts, ttl: op.TTL,
+		once: op.Spent, since: op.Result.Now,
 	}
 	if places != nil {
 		there := store.Op{Kind: op.Kind, Amounts: op.Amounts}
