@@ -58,6 +58,7 @@ type socket struct {
 	waiting int             // bytes of waiting messages
 	last    <-chan struct{} // closed when the last response asked for was sent, or never will be
 	drains  bool
+	passing int // messages on their way to the client, which a draining connection waits for
 	ended   bool
 	end     chan struct{} // closed when one side has ended
 	why     ending
@@ -163,9 +164,24 @@ func (s *socket) drain() {
 
 // check ends a draining connection without responses. The caller holds the lock.
 func (s *socket) check() {
-	if s.drains && len(s.turns) == 0 {
+	if s.drains && len(s.turns) == 0 && s.passing == 0 {
 		s.stop(ending{side: bySelf})
 	}
+}
+
+// hold keeps a draining connection open until release. A response has ended for the gate before its last event is
+// written to the client.
+func (s *socket) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.passing++
+}
+
+func (s *socket) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.passing--
+	s.check()
 }
 
 // cut ends the connection at once.
@@ -291,20 +307,27 @@ func (s *socket) fromUpstream() error {
 		if err != nil {
 			return err
 		}
-		if !s.passed {
-			e := s.live.Told(message)
-			if len(e.Header) > 0 && !e.Failed {
-				s.state(&provider.Response{Status: http.StatusOK, Header: e.Header})
-			}
-			if s.take(kind, message, &e) {
-				continue
-			}
-		}
-		if err := s.write(s.client, kind, message); err != nil {
+		if err := s.passOn(kind, message); err != nil {
 			s.finish(ending{byClient, err})
 			return err
 		}
 	}
+}
+
+// passOn counts a message of the provider, and passes it on to the client unless it is kept back.
+func (s *socket) passOn(kind websocket.MessageType, message []byte) error {
+	s.hold()
+	defer s.release()
+	if !s.passed {
+		e := s.live.Told(message)
+		if len(e.Header) > 0 && !e.Failed {
+			s.state(&provider.Response{Status: http.StatusOK, Header: e.Header})
+		}
+		if s.take(kind, message, &e) {
+			return nil
+		}
+	}
+	return s.write(s.client, kind, message)
 }
 
 // closedBy passes an error to the responses that wait, if the provider closed the connection with one.

@@ -102,6 +102,8 @@ func (t *turn) body() (io.ReadCloser, error) {
 // run asks the gate, and attaches the response so that the provider's events fill it.
 func (t *turn) run() {
 	defer t.pass()
+	t.s.hold() // a refusal is written after the turn has left the connection
+	defer t.s.release()
 	if t.before != nil {
 		select {
 		case <-t.before:

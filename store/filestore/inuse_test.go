@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -109,6 +110,46 @@ func TestWhoWaitsLearnsThatTheFilesAreGone(t *testing.T) {
 		if state := h.wait(); !state.Success() {
 			t.Errorf("%s: %v\n%s", c.name, state, h.errs)
 		}
+	}
+}
+
+// A state that is removed while a request waits: the pool still learns that memory was lost, so that grants of before are not forgotten,
+// and the process can still be notified.
+func TestAStateRemovedWhileARequestWaitsIsLostMemory(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows removes no file that is open")
+	}
+	s, p := opened(t, t.TempDir(), tight())
+	watch(p)
+	ctx := context.Background()
+	ops := []store.Op{ask("first", 0, time.Hour)}
+	if err := p.Apply(ctx, ops); err != nil || ops[0].Result.State != store.Granted {
+		t.Fatal(ops[0].Result.State, err)
+	}
+	ops = []store.Op{ask("second", time.Hour, time.Hour)}
+	if err := p.Apply(ctx, ops); err != nil || ops[0].Result.State != store.Waiting {
+		t.Fatal(ops[0].Result.State, err)
+	}
+	state := s.StatePath("pool")
+	if err := os.Remove(state); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond) // a process looks at its path ten times a second
+	ops = []store.Op{ask("third", 0, time.Hour)}
+	if err := p.Apply(ctx, ops); err != nil {
+		t.Fatal(err)
+	}
+	if got := ops[0].Result.State; got == store.Granted {
+		t.Error("a request was granted, although the grants of before are not known any more")
+	}
+	bells, err := filepath.Glob(filepath.Join(filepath.Dir(state), "bell-*"))
+	if err != nil || len(bells) != 1 {
+		t.Errorf("bells: %v, %v", bells, err)
+	}
+	ops = []store.Op{ask("fourth", time.Hour, time.Hour)}
+	if err := p.Apply(ctx, ops); err != nil || ops[0].Result.State != store.Waiting {
+		t.Errorf("%v, %v", ops[0].Result.State, err)
 	}
 }
 

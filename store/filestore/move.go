@@ -42,18 +42,20 @@ func (st *state) move(ctx context.Context) error {
 	st.offset.Store(n.offset.Load())
 	st.stated, st.edition = n.stated, n.edition
 	st.checked, st.ready = 0, readied{}
+	var deaf error // this process cannot be notified; the pool hears of the lost memory all the same
 	if st.bell != nil {
-		st.bell.silence() // do not remove its path: the new bell may have it
-		if st.bell, err = hang(st.dir, st.process, st.heard); err != nil {
+		st.bell.silence()
+		_ = os.Remove(bellPath(st.dir, st.process)) // it is still there if only the state was removed
+		if st.bell, deaf = hang(st.dir, st.process, st.heard); deaf != nil {
 			st.bell = nil
-			return err
+			st.hung.Store(false) // the next request that waits tries again
 		}
 	}
 	for id := range st.waiting { // their callers have to ask again
 		st.mine = append(st.mine, id)
 		delete(st.waiting, id)
 	}
-	return st.lockedOnce(ctx, func() error {
+	return errors.Join(deaf, st.lockedOnce(ctx, func() error {
 		st.publish(st.said.Specs())
 		if !st.core.Is(&spec) {
 			if err := st.define(st.now(), &spec, false); err != nil {
@@ -64,7 +66,7 @@ func (st *state) move(ctx context.Context) error {
 			h.place()
 		}
 		return st.step(st.now(), []store.Op{{Kind: store.OpForget, ID: store.ID{Session: st.process << 16}}})
-	})
+	}))
 }
 
 // restoreHeader rebuilds the header of a truncated file from the journal, which has a copy of the state and all
