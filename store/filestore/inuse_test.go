@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -117,9 +116,6 @@ func TestWhoWaitsLearnsThatTheFilesAreGone(t *testing.T) {
 // and the process can still be notified.
 func TestAStateRemovedWhileARequestWaitsIsLostMemory(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("Windows removes no file that is open")
-	}
 	s, p := opened(t, t.TempDir(), tight())
 	watch(p)
 	ctx := context.Background()
