@@ -136,19 +136,19 @@ func TestWhoWaitsInRedisKeepsItsPlace(t *testing.T) {
 	m.store.AnswerWithin(unhurried)
 	c.block(false)
 	m.back()
-	if took := time.Since(began); took > 5*time.Second {
-		t.Skipf("the machine is so busy that it took %v, and Redis may have given it up", took)
-	}
+	slow := time.Since(began) > 5*time.Second // Redis may have given the request up
+	freed := time.Now()
 	other.close(theirs[0])
 	r := m.collectAs(first)
-	if r.State == store.Ended {
-		t.Skip("the machine is so busy that the grant was not collected within a second")
-	}
-	if r.State != store.Granted || r.ID != first {
+	slow = slow || time.Since(freed) > time.Second // Redis may have taken back a grant that was not collected
+	switch {
+	case r.State == store.Granted && r.ID == first:
+		if s := other.state(second); s != store.Waiting {
+			t.Errorf("the one behind it is %v", s)
+		}
+	case slow && r.State != store.Granted: // it asks again
+	default:
 		t.Errorf("it is %+v", r)
-	}
-	if s := other.state(second); s != store.Waiting {
-		t.Errorf("the one behind it is %v", s)
 	}
 }
 
