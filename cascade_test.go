@@ -40,7 +40,7 @@ func wantFreeToStart(tb testing.TB, g *sluice.Gate, agents ...string) {
 	}
 }
 
-// states lists the state of each agent, with the chain of those that are held.
+// states lists the state of each agent, and for held agents the chain that holds them.
 func states(tb testing.TB, g *sluice.Gate) string {
 	tb.Helper()
 	var list []string

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehq/sluice/provider"
 )
 
-// PriceList returns the prices of models: those that come with the providers, those of the price file, and those of
-// this file. It leaves out a price file that it cannot read; [File.GateConfig] returns the error.
+// PriceList returns the prices of models: built-in prices of providers, then the price file, then the prices in this
+// file. It leaves out a price file that it cannot read; [File.GateConfig] returns the error.
 func (f *File) PriceList() *provider.Prices {
 	prices, _ := f.priceList()
 	return prices

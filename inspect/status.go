@@ -82,7 +82,7 @@ type ResourceStatus struct {
 	// Outage is set while this process cannot reach the store. All other figures are then unknown and empty.
 	Outage *OutageStatus `json:"outage"`
 	// Members counts the processes that have a share to use when the store cannot be reached. SilentMembers counts
-	// those that have been silent for seconds, and may be using it now.
+	// the members without a sign of life for seconds: they may be using their share now.
 	Members       int `json:"members"`
 	SilentMembers int `json:"silent_members"`
 }

@@ -181,7 +181,7 @@ func (c *call) reply(v any) error {
 	return ignore(json.NewEncoder(c.w).Encode(v))
 }
 
-// ignore drops an error that nobody can be told about, because the client is gone.
+// ignore drops the error of a response that the client is no longer there to read.
 func ignore(error) error { return nil }
 
 // read reads the body into v, strictly. An empty body counts as an empty object.

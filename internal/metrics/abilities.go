@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Abilities returns the pool's abilities. Those that take time are measured.
+// Abilities returns the pool's abilities. It measures the slow ones.
 func (p *clockedPool) Abilities() store.Abilities {
 	can := store.Can(p.Pool)
 	if can.Quick != nil {

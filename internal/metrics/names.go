@@ -63,7 +63,7 @@ func clean(s string) string {
 }
 
 // names bounds how many different labels of each kind there are. Names normally come from the configuration; the bounds
-// are for those that do not.
+// are for names that clients send.
 type names struct {
 	resources, classes, limits, reasons, verdicts, budgets bounded
 }

@@ -50,7 +50,7 @@ type Breaker struct {
 // sample is what remained of a stock at a time.
 type sample struct{ t, left int64 }
 
-// Samples returns how many samples the line uses: those that counted at the last Judge, and later ones.
+// Samples returns how many samples the line uses: the ones of the last Judge, and later ones.
 func (b *Breaker) Samples() int { return int(b.count) }
 
 // Sample records that left remains at t. A rise means that the stock was reset or refilled, so older samples no
