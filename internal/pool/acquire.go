@@ -5,7 +5,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// acquire decides op i at once if nobody waits, and puts it in line otherwise.
+// acquire grants op i at once if it can go and no other request waits. Otherwise it queues it.
 func (p *Pool) acquire(i int) {
 	op := &p.batch[i]
 	if !p.valid(op) {
@@ -24,16 +24,16 @@ func (p *Pool) acquire(i int) {
 	}
 	open := p.firstGate == 0 || p.pausesAllow(tk.who.model, tk.who.key).OK
 	if op.Force || fits && p.queue.Len() == 0 && open {
-		p.grant(t, tk, open) // one that goes although a gate holds is nobody's probe
+		p.grant(t, tk, open) // a forced request that passes a pause is not its probe
 		p.hold(t, tk, op)
 		return
 	}
-	// It may go past those who wait, so a full queue turns it away only in the end.
+	// It may overtake waiting requests, so conclude checks whether the queue is full.
 	tk.surplus = p.queue.Len() >= p.spec.MaxWaiting
 	p.enqueue(t, i, false)
 }
 
-// enqueue puts a ticket in line on behalf of op i.
+// enqueue queues a ticket for op i. With front, the ticket goes before the other requests of its agent.
 func (p *Pool) enqueue(t int32, i int, front bool) {
 	tk := p.tickets.At(t)
 	tk.state, tk.op = stateWaiting, int32(i)+1
@@ -44,11 +44,11 @@ func (p *Pool) enqueue(t int32, i int, front bool) {
 	tk.waiter = p.queue.Push(p.position(tk), t, &costs, front)
 	p.sessions.At(tk.session).waiting++
 	p.scheduleWait(t, tk)
-	p.stirred = p.stirred || p.queue.IsFirst(tk.waiter) // one behind its own agent's cannot go before it
+	p.stirred = p.stirred || p.queue.IsFirst(tk.waiter) // a request behind another of its agent cannot go yet
 	p.batch[i].Result.State, p.asked = store.Waiting, true
 }
 
-// leaveQueue takes a waiting ticket out of the line.
+// leaveQueue takes a waiting ticket out of the queue without a grant.
 func (p *Pool) leaveQueue(tk *ticket) {
 	p.queue.Remove(tk.waiter)
 	p.unqueue(tk)
@@ -57,6 +57,7 @@ func (p *Pool) leaveQueue(tk *ticket) {
 	}
 }
 
+// unqueue updates the counts for a ticket that has left the queue.
 func (p *Pool) unqueue(tk *ticket) {
 	tk.waiter = 0
 	p.sessions.At(tk.session).waiting--
@@ -65,6 +66,7 @@ func (p *Pool) unqueue(tk *ticket) {
 	}
 }
 
+// valid reports whether the fields of an acquire are in range.
 func (p *Pool) valid(op *store.Op) bool {
 	if max(len(op.Agent), len(op.User), len(op.Model), len(op.Tool), len(op.Key)) > store.MaxName {
 		return false
@@ -78,8 +80,8 @@ func (p *Pool) valid(op *store.Op) bool {
 		op.TTL > 0 && op.TTL <= store.MaxTTL && op.Alive >= 0 && op.Alive <= store.MaxTTL && op.Wait <= store.MaxWindow && op.Tie <= store.TieGone
 }
 
-// want sets what a ticket needs. It returns the limit that can never hold it, or -1, and
-// whether every meter has room, with nobody else to consider. By force it can hold anything.
+// want sets the charges that a ticket needs. It returns the first limit that is too small to ever hold the request, or
+// -1. fits says whether every meter has room, regardless of the queue. With force no limit is too small.
 func (p *Pool) want(tk *ticket, amounts *[store.MaxLimits]int64, force bool) (limit int, fits bool) {
 	fits = true
 	for limit := range p.spec.Limits {
@@ -107,7 +109,7 @@ func (p *Pool) want(tk *ticket, amounts *[store.MaxLimits]int64, force bool) (li
 	return -1, fits
 }
 
-// costs returns what a ticket takes of the shared meters, as parts of the whole.
+// costs returns what a ticket takes of each shared meter, as a fraction of its capacity in order.Unit.
 func (p *Pool) costs(tk *ticket) (c order.Costs) {
 	for k := range tk.n {
 		ch := &tk.charges[k]
@@ -120,13 +122,13 @@ func (p *Pool) costs(tk *ticket) (c order.Costs) {
 		}
 		c.N++
 	}
-	if c.N == 0 { // those who need nothing shared take turns by number
+	if c.N == 0 { // requests that need nothing shared all cost the same
 		c.Cost[0], c.N = 1, 1
 	}
 	return c
 }
 
-// fits reports whether every meter has room, with nobody else to consider.
+// fits reports whether every meter has room for a ticket, regardless of the queue.
 func (p *Pool) fits(tk *ticket) bool {
 	for k := range tk.n {
 		c := &tk.charges[k]
@@ -138,8 +140,8 @@ func (p *Pool) fits(tk *ticket) bool {
 	return true
 }
 
-// grant charges every limit. Its meters have been touched in this step. Gates count it unless it
-// goes although they hold.
+// grant charges a ticket to all its limits. Its meters have been touched in this step. counts says whether pauses count
+// the grant; a forced request that passes a pause is not counted.
 func (p *Pool) grant(t int32, tk *ticket, counts bool) {
 	tk.granted = p.now
 	for k := range tk.n {
@@ -158,19 +160,20 @@ func (p *Pool) grant(t int32, tk *ticket, counts bool) {
 	p.sent(tk)
 }
 
-// hold gives a granted ticket to the caller that op speaks for.
+// hold gives a granted ticket to the caller of op. If the acquire said that no report will follow, hold also spends it.
 func (p *Pool) hold(t int32, tk *ticket, op *store.Op) {
 	tk.state = stateHeld
 	p.live(t, tk)
 	tk.report(op)
-	if tk.once { // nothing will be heard of it
+	if tk.once { // no answer or close will follow
 		p.pausesLost(t, tk, false)
 		p.spend(t, tk)
 		p.stirred = true
 	}
 }
 
-// live sets when a held ticket is looked at: at its end, or when nothing was heard of the session that it is tied to.
+// live schedules a held ticket for the end of its time to live. A ticket tied to its session's heartbeat is checked
+// earlier, after sessionLife.
 func (p *Pool) live(t int32, tk *ticket) {
 	tk.ends = p.now + tk.ttl
 	due := tk.ends
@@ -180,7 +183,7 @@ func (p *Pool) live(t int32, tk *ticket) {
 	p.schedule(t, tk, due)
 }
 
-// report says that a ticket is granted.
+// report writes a granted ticket into the result of op.
 func (tk *ticket) report(op *store.Op) {
 	r := &op.Result
 	r.State, r.ID = store.Granted, tk.id
@@ -188,8 +191,8 @@ func (tk *ticket) report(op *store.Op) {
 	r.Waited = store.Time(tk.granted).Sub(store.Time(tk.since))
 }
 
-// present settles the id of an acquire. It reports whether this is the first time that
-// it is seen; otherwise the result says what became of it.
+// present numbers an acquire that has no id yet. It reports whether the id is new. For a repeated id it sets the result
+// to the state of the first request.
 func (p *Pool) present(op *store.Op) bool {
 	s := p.sessionOf(op.ID.Session)
 	if op.ID.N == 0 {

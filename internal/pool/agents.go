@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// agentStates lists the agents that are alive.
+// agentStates lists the live agents by name, at most store.MaxAgents.
 func (p *Pool) agentStates() []store.Agent {
 	list := slices.Grow([]store.Agent(nil), p.callers.recs.Len())
 	var count [store.MaxClasses]int
@@ -41,12 +41,12 @@ func (p *Pool) agentStates() []store.Agent {
 	return list[:min(len(list), store.MaxAgents)]
 }
 
-// agentState describes an agent; ok tells whether it is alive.
+// agentState describes an agent. ok says whether it is live.
 func (p *Pool) agentState(c *caller, waits bool) (a store.Agent, ok bool) {
 	a = store.Agent{Name: p.names.Text(c.name), Class: int(c.class), Since: store.Time(c.first), Used: p.recentUse(c)}
 	switch {
-	case p.lease == 0: // nobody counts as alive
-	case c.lease != 0 && p.leases.At(c.lease).expires > p.now: // one that has run out may still ask
+	case p.lease == 0: // no agent counts as live
+	case c.lease != 0 && p.leases.At(c.lease).expires > p.now: // an agent with an expired lease may still ask
 		l := p.leases.At(c.lease)
 		a.Class, a.Leased, a.Slot = int(l.class), true, l.slotTill > p.now
 		a.User, a.Machine = p.names.Text(l.user), p.names.Text(l.machine)
@@ -64,7 +64,7 @@ func (p *Pool) agentState(c *caller, waits bool) (a store.Agent, ok bool) {
 	return a, ok && a.Class < len(p.spec.Classes)
 }
 
-// waitingCallers is the set of callers that wait.
+// waitingCallers returns the set of callers that have waiting requests.
 func (p *Pool) waitingCallers() map[int32]bool {
 	set := map[int32]bool{}
 	if p.queue.Len() == 0 {
@@ -78,9 +78,9 @@ func (p *Pool) waitingCallers() map[int32]bool {
 	return set
 }
 
-// total returns the meter that agents have allocations of: of the first unscoped limit on
-// requests; else of the first unscoped one; places count as such only if there is nothing else. Nil if
-// there is none.
+// total returns the meter that is divided among agents, see [store.Agent]. It is that of the first unscoped limit on
+// requests, else of the first other unscoped limit. Concurrency comes last, and windows of subscriptions do not count.
+// total returns nil if there is none.
 func (p *Pool) total() *inst {
 	var first, places *inst
 	for i := range p.spec.Limits {
@@ -103,7 +103,7 @@ func (p *Pool) total() *inst {
 	return first
 }
 
-// modelLimit is the first limit on requests that every model has for itself, -1 if there is none.
+// modelLimit returns the first limit on requests per model, or -1 if there is none.
 func (p *Pool) modelLimit() int {
 	for i := range p.spec.Limits {
 		if l := &p.spec.Limits[i]; l.Per == store.PerModel && l.Unit == "requests" && p.defs[i].Kind != meter.Concurrency && !p.isRetired(i) {
@@ -113,7 +113,8 @@ func (p *Pool) modelLimit() int {
 	return -1
 }
 
-// totalLimit is what agents have allocations of. Where only models have limits, it is the sum of those that are known.
+// totalLimit returns the amount that is divided among agents. If only models have limits, it is the sum of those that
+// are known.
 func (p *Pool) totalLimit() (sum int64) {
 	if in := p.total(); in != nil {
 		return in.Capacity(p.ring(in))
@@ -127,7 +128,7 @@ func (p *Pool) totalLimit() (sum int64) {
 	return sum
 }
 
-// ofModels is a meter of the limit that every model has for itself, nil if there is none.
+// ofModels returns some meter of the limit per model with a known size, or nil if there is none.
 func (p *Pool) ofModels() *inst {
 	limit := p.modelLimit()
 	for i := int32(1); i < p.insts.End() && limit >= 0; i++ {
@@ -138,7 +139,7 @@ func (p *Pool) ofModels() *inst {
 	return nil
 }
 
-// recentUse is what an agent has used of the total limit, about.
+// recentUse estimates what an agent has used of the total limit.
 func (p *Pool) recentUse(c *caller) int64 {
 	in := p.total()
 	if in == nil {
@@ -152,7 +153,7 @@ func (p *Pool) recentUse(c *caller) int64 {
 	switch {
 	case d.Kind == meter.Concurrency:
 		return p.placesOf(c.name)
-	case d.Window < 2*second: // minutes are too coarse to tell
+	case d.Window < 2*second: // the history counts by minutes, which is too coarse
 		if p.now-c.last >= d.Window {
 			return 0
 		}
@@ -165,7 +166,7 @@ func (p *Pool) recentUse(c *caller) int64 {
 	return p.recent(c, d.Window, unit)
 }
 
-// placesOf counts the requests of an agent that are under way.
+// placesOf counts the granted requests of an agent that are not closed.
 func (p *Pool) placesOf(agent int32) (n int64) {
 	for i := int32(1); i < p.tickets.End(); i++ {
 		if t := p.tickets.At(i); (t.state == stateHeld || t.state == stateReady) && t.who.agent == agent {

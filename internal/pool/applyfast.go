@@ -2,7 +2,7 @@ package pool
 
 import "github.com/sluicehq/sluice/store"
 
-// ApplyFast is Apply by the fast path, as far as that goes.
+// ApplyFast does the same as Apply, and takes the fast path where possible.
 func (p *Pool) ApplyFast(now store.Time, ops []store.Op) {
 	for i := range ops {
 		if !isFast(&ops[i]) {
@@ -24,8 +24,8 @@ func (p *Pool) ApplyFast(now store.Time, ops []store.Op) {
 	}
 }
 
-// isFast reports whether an operation is one that the fast path knows. Others may begin a pause, of which the whole
-// step is told.
+// isFast reports whether the fast path supports an operation. Any other operation may begin a pause, and then the
+// results of the whole step say so.
 func isFast(op *store.Op) bool {
 	switch op.Kind {
 	case store.OpAcquire:
@@ -38,7 +38,7 @@ func isFast(op *store.Op) bool {
 	return false
 }
 
-// fast does the first of some operations, together with those after it that are like it. It returns how many it did.
+// fast applies the first operation together with the operations after it that are alike. It returns how many it applied.
 func (p *Pool) fast(ops []store.Op) int {
 	n := 1
 	for n < len(ops) && alike(&ops[0], &ops[n]) {
@@ -50,7 +50,7 @@ func (p *Pool) fast(ops []store.Op) int {
 	return p.fastEnds(ops[:n])
 }
 
-// alike reports whether two operations can be done together.
+// alike reports whether two operations can be applied together.
 func alike(a, b *store.Op) bool {
 	if a.Kind != b.Kind || a.ID.Session != b.ID.Session {
 		return false
@@ -62,6 +62,7 @@ func alike(a, b *store.Op) bool {
 	return (a.Amounts == [store.MaxLimits]int64{}) == (b.Amounts == [store.MaxLimits]int64{})
 }
 
+// fastLot grants acquires as one lot. It returns their number, or 0 if the fast path cannot grant them.
 func (p *Pool) fastLot(ops []store.Op) int {
 	op := &ops[0]
 	l := &Lot{
@@ -88,6 +89,7 @@ func (p *Pool) fastLot(ops []store.Op) int {
 	return len(ops)
 }
 
+// fastEnds applies answers or closes, and returns how many the fast path has applied.
 func (p *Pool) fastEnds(ops []store.Op) int {
 	op := &ops[0]
 	e := &Ends{Session: op.ID.Session, Answer: op.Kind == store.OpAnswer, Close: op.Kind == store.OpClose}
@@ -114,7 +116,7 @@ func (p *Pool) fastEnds(ops []store.Op) int {
 	return n
 }
 
-// waitOf is how long an acquire waits, in microseconds; -1: as long as it takes.
+// waitOf returns how long an acquire may wait, in microseconds, or -1 if without bound.
 func waitOf(op *store.Op) int64 {
 	if op.Wait < 0 {
 		return -1

@@ -5,7 +5,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// callers counts what each agent sends, and the whole pool.
+// callers counts the requests of each agent and of the whole pool.
 type callers struct {
 	recs flat.Slab[caller]
 	*sum
@@ -13,7 +13,7 @@ type callers struct {
 
 type sum struct {
 	total caller
-	hand  int32
+	hand  int32 // the record that sweep checked last
 }
 
 func (c *callers) open(space *flat.Space) {
@@ -21,30 +21,29 @@ func (c *callers) open(space *flat.Space) {
 	c.sum = flat.Single[sum](space)
 }
 
-// caller is one cache line: it is written at every grant.
+// caller counts the requests of an agent. It fits one cache line, because every grant writes it.
 type caller struct {
 	name               int32
-	asked              uint32 // when it asked last, in ages
+	asked              uint32 // time of the last acquire, in ages
 	lease              int32
-	inSecond, peak     uint32 // sent in the second of the last, and the most in any
+	inSecond, peak     uint32 // requests in the second of the last one, and the most in any second
 	retried, throttled uint32
 	note               uint16 // its latest period in the history
-	class              uint8  // that it asked for last; left: it has taken its leave
+	class              uint8  // of the last acquire; left: the agent has left
 	sent, waited       int64
 	first, last        int64
 }
 
-// What the tags of an agent's name lead to.
+// The tags of a name.
 const (
-	callerTag = iota // its caller record
-	ownTag           // the first of the meters that are scoped to it alone
+	callerTag = iota // the caller record of the agent with this name
+	ownTag           // the first meter that is scoped to this name alone
 )
 
-// callerMemory is how long an agent that is not heard of is kept apart. Its counts stay
-// in the pool's.
+// callerMemory is how long the record of an inactive agent is kept, in microseconds. The pool's totals keep its counts.
 const callerMemory = 3600 * 1_000_000
 
-// of returns the record of an agent.
+// of returns the record of an agent, and creates it if needed.
 func (c *callers) of(names *flat.Names, agent int32) int32 {
 	tag := &names.Tags(agent)[callerTag]
 	if *tag == 0 {
@@ -54,7 +53,7 @@ func (c *callers) of(names *flat.Names, agent int32) int32 {
 	return *tag
 }
 
-// count counts n grants at now, in a second that began at second.
+// count adds n grants at time now. second is when the current second began.
 func (c *caller) count(now, second, n int64, retried uint32) {
 	c.sent += n
 	c.retried += retried
@@ -69,7 +68,7 @@ func (c *caller) count(now, second, n int64, retried uint32) {
 	c.peak = max(c.peak, c.inSecond)
 }
 
-// uncount takes a grant back. The record may be newer than the grant.
+// uncount subtracts a grant that was not used. The record may be newer than the grant.
 func (c *caller) uncount(waited int64, retry bool) {
 	if c.sent == 0 {
 		return
@@ -81,13 +80,13 @@ func (c *caller) uncount(waited int64, retry bool) {
 	}
 }
 
-// sweep forgets agents that were not heard of for long. When there are many, one that is not alive is
-// forgotten although the history tells of it.
+// sweep checks n records and drops those of inactive agents. It keeps agents that appear in the history, unless half of
+// maxCallers are in use.
 func (c *callers) sweep(names *flat.Names, n int, now, lease int64) {
 	crowded := 2*c.recs.Len() > maxCallers
 	memory := int64(callerMemory)
 	if crowded {
-		memory = max(lease, 6*minute) // what it has sent may be entered minutes later, see tell
+		memory = max(lease, 6*minute) // a tally may be entered minutes after the request, see tell
 	}
 	for range n {
 		if c.hand++; c.hand >= c.recs.End() {
@@ -104,7 +103,7 @@ func (c *callers) sweep(names *flat.Names, n int, now, lease int64) {
 	}
 }
 
-// lastSeen returns when the agent last asked, to the second, or was granted anything.
+// lastSeen returns the time of the agent's last acquire or grant, to about a second.
 func (c *caller) lastSeen() int64 { return max(c.last, int64(c.asked)<<ageBits) }
 
 func (c *caller) counters() store.Counters {

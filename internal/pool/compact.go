@@ -5,11 +5,11 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Compact makes a copy of the pool in as little room as it needs, at most as much as it has now, and
-// returns its bytes. What stands for nothing any more is dropped first, here too.
+// Compact returns the bytes of a copy of the pool that is as small as possible. First it drops unused records, from this
+// pool too.
 func (p *Pool) Compact(now store.Time) ([]byte, error) {
 	p.sweepAll(now)
-	mem := make([]byte, 2*p.space.Size()+flat.Least) // what is not used of it takes no memory
+	mem := make([]byte, 2*p.space.Size()+flat.Least) // untouched pages take no memory
 	space, err := flat.Mapped(mem, func(size int64) error {
 		if size > int64(len(mem)) {
 			return flat.ErrFull
@@ -31,11 +31,11 @@ func (p *Pool) Compact(now store.Time) ([]byte, error) {
 	return mem[:space.Size()], nil
 }
 
-// sweepAll drops all that steps would drop bit by bit.
+// sweepAll drops all unused records at once. Steps drop only a few each.
 func (p *Pool) sweepAll(now store.Time) {
 	p.now = max(p.now, int64(now))
 	if p.queue.Len() == 0 {
-		p.expireTickets() // while somebody waits, Wake sees to it
+		p.expireTickets() // while requests wait, the steps at Wake expire tickets
 	}
 	p.sweep, p.sweepDead, p.sweepSess, p.callers.hand = 0, 0, 0, 0
 	p.sweepSome(int(max(p.insts.End(), p.leases.End(), p.sessions.End(), p.callers.recs.End())) + 1)

@@ -6,21 +6,22 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// crew is what the fast path knows beside the pool's records.
+// crew is the state of the fast path outside the pool's records.
 type crew struct {
 	tallies []*tally // by caller
-	told    []*tally // those that say something of this minute
-	before  []*tally // those that did so when the last minute was over
+	told    []*tally // tallies with counts of this minute
+	before  []*tally // tallies that had counts when the last minute ended
 	lots    []*Lot
 	lotIx   map[store.ID]*Lot
 }
 
-// What the fast path keeps is lists and tables. The script has its own form of these functions, in lua/runtime.lua.
+// The functions in this file use Go slices and maps. The Lua script has its own versions of them, in lua/runtime.lua.
 
-// list returns a list for n numbers.
+// list returns a list of n numbers.
 func list(n int) []int64 { return make([]int64, n) }
 
-// callerNamed returns the record that an agent is counted in, 0 if it is to be made, and sees to it that there is a tally for it.
+// callerNamed returns the record that counts an agent's requests, or 0 if the agent has none yet. It also makes sure that
+// the record has a tally.
 func (p *Pool) callerNamed(agent string) int32 {
 	caller := int32(0)
 	if name := p.names.Find(agent); name != 0 {
@@ -35,10 +36,10 @@ func (p *Pool) callerNamed(agent string) int32 {
 	return caller
 }
 
-// mark notes that a tally has changed: the script writes those.
+// mark notes that a tally has changed. The Lua script writes marked tallies to the store.
 func (p *Pool) mark(t *tally) { t.marked = true }
 
-// addLot lets lotAt and runOf know a lot.
+// addLot adds a lot to the list that lotAt uses and to the index that runOf uses.
 func (p *Pool) addLot(l *Lot) {
 	if p.lotIx == nil {
 		p.lotIx = map[store.ID]*Lot{}
@@ -51,7 +52,7 @@ func (p *Pool) addLot(l *Lot) {
 
 func (l *Lot) ticket(k int) store.ID { return store.ID{Session: l.ID.Session, N: l.ID.N + uint64(k)} }
 
-// lotAt returns lot i, nil if there are not so many.
+// lotAt returns lot i, or nil if there are not that many.
 func (p *Pool) lotAt(i int) *Lot {
 	if i >= len(p.lots) {
 		return nil
@@ -59,7 +60,7 @@ func (p *Pool) lotAt(i int) *Lot {
 	return p.lots[i]
 }
 
-// dropLot lets them forget it. The last takes its place.
+// dropLot removes a lot from the list and the index. The last lot takes its place in the list.
 func (p *Pool) dropLot(l *Lot) {
 	i, last := slices.Index(p.lots, l), len(p.lots)-1
 	p.lots[i] = p.lots[last]
@@ -69,7 +70,8 @@ func (p *Pool) dropLot(l *Lot) {
 	}
 }
 
-// runOf returns the lot that a ticket is in, nil if it has a record or has ended, and how far those of that lot go on.
+// runOf returns the lot of ticket e.Numbers[at], or nil if the ticket has a record or has ended. It also returns the end
+// of the run of tickets from at on that are in the same lot.
 func (p *Pool) runOf(e *Ends, at int) (*Lot, int) {
 	l := p.lotIx[store.ID{Session: e.Session, N: e.Numbers[at]}]
 	to := at + 1
@@ -79,7 +81,7 @@ func (p *Pool) runOf(e *Ends, at int) (*Lot, int) {
 	return l, to
 }
 
-// strikeLot notes that tickets of a lot have ended.
+// strikeLot marks tickets of a lot as ended.
 func (p *Pool) strikeLot(l *Lot, e *Ends, from, to int) {
 	for _, n := range e.Numbers[from:to] {
 		delete(p.lotIx, store.ID{Session: e.Session, N: n})

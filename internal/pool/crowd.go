@@ -4,8 +4,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Names come from requests, so anybody can invent any number of them. A limit therefore keeps a bounded
-// number of meters. Every scope beyond that bound shares one more meter, the crowd's.
+// Names come from requests, so clients can invent any number of them. A limit therefore keeps a bounded
+// number of meters. All scopes beyond that bound share one more meter, the crowd's.
 //
 // The crowd's meter is safe for each scope on it: it counts the sum of their charges, and its size is
 // the smallest that any of them has. A scope that has a meter of its own keeps it. A scope moves from the
@@ -13,22 +13,21 @@ import (
 // may be the scope's, and it would have the limit twice.
 
 const (
-	// sharedPart is the part of the bound that limits per model or key have: there are few models, and
-	// their meters are large.
+	// sharedPart divides the bound for limits per model or key: there are few models, and their meters are large.
 	sharedPart = 10
 	// maxCallers bounds the agents that are counted one by one. The others are counted together.
 	maxCallers = 1 << 15
-	// maxLanes is from how many lanes on models and keys that only gates tell apart share one.
+	// maxLanes is the number of lanes from which on new models and keys share a lane, if only pauses distinguish them.
 	maxLanes = 1 << 10
-	// otherName stands for all names that are not told apart.
+	// otherName stands for all names that are counted together.
 	otherName = "(other)"
-	// keepCrowded is how many ages an idle meter is kept whose size the provider has stated, once half of
-	// the meters are taken. Before that it is kept for good.
+	// keepCrowded is how many ages an idle meter with a size stated by the provider is kept, once half of the meters are
+	// in use. Before that, such a meter is kept forever.
 	keepCrowded = 600
 	keepAlways  = 1<<32 - 1
 )
 
-// mostMeters is how many scopes of a limit have a meter of their own.
+// mostMeters returns how many scopes of a limit can have a meter of their own.
 func (p *Pool) mostMeters(limit int) int32 {
 	most := p.spec.MaxMeters
 	if most == 0 {
@@ -40,7 +39,7 @@ func (p *Pool) mostMeters(limit int) int32 {
 	return int32(most)
 }
 
-// crowded reports that a scope without a meter of its own shares the crowd's.
+// crowded reports whether a scope without a meter must share the crowd's.
 func (p *Pool) crowded(limit int) bool {
 	if p.scoped[limit] >= p.mostMeters(limit) {
 		return true
@@ -49,19 +48,19 @@ func (p *Pool) crowded(limit int) bool {
 	return i != 0 && (p.insts.At(i).refs > 0 || !p.uncharged(i))
 }
 
-// crowdScope is the scope of the crowd's meter.
+// crowdScope returns the scope of the crowd's meter.
 func (p *Pool) crowdScope(per store.Scope) names {
 	who := names{p.other, p.other, p.other, p.other, p.other}
 	return scoped(&who, per)
 }
 
-// uncharged reports that nothing is charged to a meter.
+// uncharged reports whether a meter has no charges.
 func (p *Pool) uncharged(i int32) bool {
 	in, _, r := p.touch(i)
 	return in.Idle() && (r == nil || r.Sum == 0)
 }
 
-// enroll counts a new meter of a scope.
+// enroll counts a new meter of a limit with a scope.
 func (p *Pool) enroll(limit int, scope names, i int32) {
 	per := p.spec.Limits[limit].Per
 	if per == 0 {
@@ -73,7 +72,7 @@ func (p *Pool) enroll(limit int, scope names, i int32) {
 	}
 }
 
-// strike takes a meter off the count.
+// strike subtracts a dropped meter from the count.
 func (p *Pool) strike(limit int, i int32) {
 	if p.spec.Limits[limit].Per == 0 {
 		return
@@ -84,8 +83,8 @@ func (p *Pool) strike(limit int, i int32) {
 	}
 }
 
-// resetOf returns the reset that a new meter begins with. Windows of the crowd may reset at different
-// times: without a reset the meter counts a rolling window, which is safe for all of them.
+// resetOf returns the reset time of a new meter. The windows of scopes in the crowd may reset at different times, so the
+// crowd's meter gets none: then it counts a rolling window, which is safe for all of them.
 func (p *Pool) resetOf(limit int, scope names) int64 {
 	l := &p.spec.Limits[limit]
 	if l.Per != 0 && p.defs[limit].NeedsRing() && scope == p.crowdScope(l.Per) {
@@ -94,8 +93,8 @@ func (p *Pool) resetOf(limit int, scope names) int64 {
 	return int64(l.Reset)
 }
 
-// learnCrowd takes in what an answer states of a scope that shares the crowd's meter. The smallest size
-// that was stated counts, and there is no more room than the answer says remains.
+// learnCrowd applies what a response states about a scope that shares the crowd's meter. The meter has the smallest size
+// that any response stated, and at most the room that the response says remains.
 func (p *Pool) learnCrowd(o *store.Observed, made int64) {
 	i, l := p.crowd[o.Limit], &p.spec.Limits[o.Limit]
 	in, d, r := p.touch(i)
@@ -111,7 +110,7 @@ func (p *Pool) learnCrowd(o *store.Observed, made int64) {
 	}
 }
 
-// keepFor returns how many ages an idle meter is kept.
+// keepFor returns for how many ages an idle meter is kept.
 func (p *Pool) keepFor(in *inst) uint32 {
 	switch {
 	case !in.stated:
@@ -122,8 +121,8 @@ func (p *Pool) keepFor(in *inst) uint32 {
 	return keepAlways
 }
 
-// callerOf returns the record that an agent's sends are counted in: its own, or that of all others when
-// too many agents have one.
+// callerOf returns the record that counts an agent's requests, and creates it if needed. If maxCallers agents have one,
+// new agents share the record of otherName.
 func (p *Pool) callerOf(agent int32) int32 {
 	if p.names.Tags(agent)[callerTag] == 0 && p.callers.recs.Len() >= maxCallers {
 		agent = p.other
@@ -131,7 +130,7 @@ func (p *Pool) callerOf(agent int32) int32 {
 	return p.callers.of(&p.names, agent)
 }
 
-// crowdCaller returns the record of all agents that have none of their own because there are too many, 0 if there are not.
+// crowdCaller returns the record that agents share once maxCallers have their own. It returns 0 while there are fewer.
 func (p *Pool) crowdCaller() int32 {
 	if p.callers.recs.Len() < maxCallers {
 		return 0
@@ -139,10 +138,10 @@ func (p *Pool) crowdCaller() int32 {
 	return p.names.Tags(p.other)[callerTag]
 }
 
-// callerFor returns the record that a ticket's agent is counted in. The one that the ticket began with may
-// have been forgotten since.
+// callerFor returns the record that counts the requests of a ticket's agent. The record that the ticket began with may
+// have been dropped since.
 func (p *Pool) callerFor(tk *ticket) *caller {
-	known := tk.caller < p.callers.recs.End() // else that many were forgotten
+	known := tk.caller < p.callers.recs.End() // Compact may have dropped the last records
 	if known {
 		name := p.callers.recs.At(tk.caller).name
 		known = name == tk.who.agent || name == p.other
@@ -153,7 +152,7 @@ func (p *Pool) callerFor(tk *ticket) *caller {
 	return p.callers.recs.At(tk.caller)
 }
 
-// dropCaller forgets an agent of which there is nothing to tell.
+// dropCaller drops the record of an agent that never asked, sent nothing and has no lease.
 func (p *Pool) dropCaller(i int32) {
 	c := p.callers.recs.At(i)
 	if c.name == 0 || c.lease != 0 || c.sent != 0 || c.asked != 0 || !p.names.Sole(c.name) {

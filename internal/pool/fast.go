@@ -6,57 +6,57 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// The fast path. Most requests meet a calm pool: nothing waits, no pause or ramp is in force, and the provider is there. Then acquire, an
-// answer that says nothing but ok, and close come to little: the fast path does them with a fraction of the steps, and
-// with the same outcome. All operations of a step have the same time, so what they charge is summed up by meter and
-// entered once, at the end of the step.
+// The fast path. Usually no request waits, no pause or ramp is in force, and the provider responds. Then acquire, an
+// answer of VerdictOK without stated limits, and close need little work. The fast path does them in a fraction of the
+// time and with the same outcome. All operations of a step have the same time, so it adds up their charges by meter and
+// enters each sum once, at the end of the step.
 //
-// A fast function that cannot do all of an operation changes nothing that its long form would not change as well, and
-// says so. Then that operation and the rest of the step go the long way.
+// A fast function that cannot complete an operation reports that. It has changed only what the full function would change
+// as well. Then the full functions handle that operation and the rest of the step.
 
-// Done is an answer that says nothing but ok, a close, or both in this order, of a ticket.
+// Done is an answer of VerdictOK, a close, or both in this order, for one ticket.
 type Done struct {
 	ID            store.ID
 	Answer, Close bool
 	Amounts       [store.MaxLimits]int64 // of the close, as in store.Op
 }
 
-// sums are what the operations of a step have done to a meter and what is still to be entered.
+// sums collects the changes of one step to a meter. enterSums applies them.
 type sums struct {
 	inst  int32
 	left  int64 // room
 	mark  int64 // of charges that are taken now
 	mode  meter.Mode
 	way   uint8
-	keeps uint8 // whether something may be kept of it
+	keeps uint8 // whether the meter may keep room from requests
 	late  bool  // as meter.Def.Late
-	unit  int8  // of the history in which it is counted; -1: none
-	refs  int32 // tickets that have come to stand on it
-	takes int64 // taken
-	gone  int64 // no longer held
-	adds  int64 // have arrived
-	backs int64 // of what has arrived in this step, not used
+	unit  int8  // column of the history that counts the limit; -1: none
+	refs  int32 // change in the number of tickets that use the meter
+	takes int64 // amount taken
+	gone  int64 // amount no longer held
+	adds  int64 // amount that has arrived
+	backs int64 // part of adds that was not used
 
-	paid int64 // of a meter that is paced: taken by lower classes, less what was given back
+	paid int64 // on a paced meter: amount taken by lower classes, less refunds
 }
 
 // The ways in which a meter is charged.
 const (
-	longWay   = iota // its long form is called each time
+	longWay   = iota // sums cannot be used: the meter's functions are called for each charge
 	heldWay          // charges are held until they are bound
-	offWay           // charges count at once
-	aheadWay         // charges are placed ahead
-	placesWay        // places are held until they are released
+	offWay           // charges are bound at once
+	aheadWay         // charges are placed ahead, by the slack
+	placesWay        // concurrency: charges are held until they are released
 )
 
 // What a meter may keep from requests.
 const (
 	keepsNothing = iota
 	keepsPace    // lower classes are paced
-	keepsFloors  // anything: the long form says what
+	keepsFloors  // any policy applies: see keptFrom
 )
 
-// BeginFast begins a step, and reports whether the fast path may be taken in it.
+// BeginFast begins a step at time now and reports whether the step may use the fast path. If so, EndFast must end it.
 func (p *Pool) BeginFast(now store.Time) bool {
 	p.begin(now, true)
 	if p.queue.Len() > 0 || p.firstGate != 0 || p.failures > 0 {
@@ -66,7 +66,7 @@ func (p *Pool) BeginFast(now store.Time) bool {
 	return true
 }
 
-// EndFast enters what the step has charged.
+// EndFast ends a fast step: it enters the sums of all meters.
 func (p *Pool) EndFast() {
 	for k := range p.sums {
 		p.enterSums(&p.sums[k])
@@ -75,7 +75,7 @@ func (p *Pool) EndFast() {
 	p.wake, p.stirred = 0, false
 }
 
-// sumsOf returns the sums of a meter in this step.
+// sumsOf returns the sums of a meter for this step, and creates them if needed.
 func (p *Pool) sumsOf(i int32, in *inst) *sums {
 	if in.step == p.steps {
 		return &p.sums[in.sum]
@@ -90,7 +90,7 @@ func (p *Pool) sumsOf(i int32, in *inst) *sums {
 	switch {
 	case d.Kind == meter.Concurrency:
 		s.way = placesWay
-	case d.Kind == meter.Bucket && in.Since > p.now: // what was charged before is not given back in full
+	case d.Kind == meter.Bucket && in.Since > p.now: // earlier charges are not given back in full
 		s.way, s.left = longWay, -1
 	case d.Guard == meter.Off && !d.Late:
 		s.way, s.mode = offWay, meter.Bound
@@ -109,7 +109,7 @@ func (p *Pool) sumsOf(i int32, in *inst) *sums {
 	return s
 }
 
-// enterSums does to a meter what its sums say.
+// enterSums applies sums to their meter and clears them.
 func (p *Pool) enterSums(s *sums) {
 	in := p.insts.At(s.inst)
 	d, r := p.defOf(in), p.ring(in)
@@ -132,7 +132,7 @@ func (p *Pool) enterSums(s *sums) {
 	}
 }
 
-// choose finds the sums of the meters that a request takes from, as far as those are there.
+// choose finds the sums of the meters that a request needs. Limits whose meter does not exist yet get -1.
 func (p *Pool) choose(agent, user, model, tool, key int32) {
 	p.chosenAt, p.chosenFor = p.steps, names{agent, user, model, tool, key}
 	for limit := range p.spec.Limits {
@@ -153,7 +153,7 @@ func (p *Pool) choose(agent, user, model, tool, key int32) {
 	}
 }
 
-// paced reports whether requests of a lower class may have to wait because their class is spread out.
+// paced reports whether the pace may hold back requests of a lower class that take amount together.
 func (p *Pool) paced(s *sums, in *inst, d *meter.Def, amount int64) bool {
 	if !p.alive(0) {
 		return false
@@ -166,8 +166,8 @@ func (p *Pool) paced(s *sums, in *inst, d *meter.Def, amount int64) bool {
 	return p.rival != 0 || !pace.AllowsAll(p.now, amount, in.Cap, d.Window)
 }
 
-// keepsFrom reports whether something may be kept from requests of a class that take amount together. The long way says
-// whether it is.
+// keepsFrom reports whether a policy may hold back requests of a class that take amount together. It may err towards
+// true; then keptFrom decides.
 func (p *Pool) keepsFrom(s *sums, amount int64, class uint8) bool {
 	in := p.insts.At(s.inst)
 	d := p.defOf(in)
@@ -187,7 +187,7 @@ func (p *Pool) keepsFrom(s *sums, amount int64, class uint8) bool {
 	return p.spec.Light.Green > 0 && p.binds(in, d) && s.left-amount < policy.Part(in.Open(d, p.ring(in)), p.threshold(class))
 }
 
-// FastDone answers or closes a ticket, or both, and reports whether it did.
+// FastDone answers a ticket, closes it, or both. It returns false if the full functions have to do it.
 func (p *Pool) FastDone(o *Done) bool {
 	t, tk := p.find(o.ID)
 	if t == 0 || tk.state != stateHeld || tk.lost || tk.counted || tk.once {
@@ -237,7 +237,7 @@ func (p *Pool) FastDone(o *Done) bool {
 			less := c.Amount - actual
 			s.gone += c.Amount
 			s.left += less
-			if tk.answered && !s.late { // it was bound first, and what was not used given back
+			if tk.answered && !s.late { // the whole charge is bound, then the unused part given back
 				s.adds += c.Amount
 				s.backs += less
 			} else {
@@ -259,7 +259,7 @@ func (p *Pool) FastDone(o *Done) bool {
 	return true
 }
 
-// unstated reports whether a close states use of a limit of which its request asked for nothing.
+// unstated reports whether a close states use of a limit that its request did not ask for.
 func (p *Pool) unstated(tk *ticket, o *Done) bool {
 	n := 0
 	for limit := range p.spec.Limits {
@@ -275,7 +275,7 @@ func (p *Pool) unstated(tk *ticket, o *Done) bool {
 	return n > 0
 }
 
-// bindFast says of a charge that its request had arrived by now.
+// bindFast binds a charge: its request has arrived by now.
 func (p *Pool) bindFast(in *inst, s *sums, c *charge) {
 	switch {
 	case c.Mode == meter.Held && s.way == heldWay:
@@ -290,14 +290,14 @@ func (p *Pool) bindFast(in *inst, s *sums, c *charge) {
 	}
 }
 
-// leaves takes in that a meter has room.
+// leaves updates the room of a meter.
 func (s *sums) leaves(room int64) {
 	if s.way != longWay {
 		s.left = room
 	}
 }
 
-// closeFast settles a charge to what was used, and ends it.
+// closeFast settles a charge to the amount used, and ends it.
 func (p *Pool) closeFast(tk *ticket, in *inst, s *sums, c *charge, actual int64, pd *period) {
 	if s.way == placesWay {
 		if c.Mode == meter.Held {
@@ -321,7 +321,7 @@ func (p *Pool) closeFast(tk *ticket, in *inst, s *sums, c *charge, actual int64,
 	}
 }
 
-// settleFast settles a charge that the sums cannot take, and binds it. It returns how much more was used.
+// settleFast settles and binds a charge that does not fit into sums. It returns how much more than the charge was used.
 func (p *Pool) settleFast(in *inst, s *sums, c *meter.Charge, actual int64, answered bool) int64 {
 	p.enterSums(s)
 	d, r := p.defOf(in), p.ring(in)
@@ -338,7 +338,8 @@ func (p *Pool) settleFast(in *inst, s *sums, c *meter.Charge, actual int64, answ
 	return more
 }
 
-// keptLess corrects what was noted of who took what of a meter, by an amount that was not used after all.
+// keptLess corrects what policies have counted for a class by an amount that was not used after all. It is negative if
+// more was used.
 func (p *Pool) keptLess(s *sums, in *inst, class uint8, granted, amount int64) {
 	switch {
 	case s.keeps == keepsFloors:
@@ -348,7 +349,7 @@ func (p *Pool) keptLess(s *sums, in *inst, class uint8, granted, amount int64) {
 	}
 }
 
-// endFast forgets a ticket. Its meters have been seen to, and it has never waited.
+// endFast removes a ticket that never waited. Its meters have been updated.
 func (p *Pool) endFast(t int32, tk *ticket) {
 	p.wheel.remove(p, tk)
 	p.names.Drop(tk.who.agent)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// FlawOf says which of a pool's fields is not as it is written, empty if all are. It knows whole numbers from other bytes, and
-// what must be there; numbers that are merely wrong it cannot know.
+// FlawOf describes the first damaged or missing field of a pool, or returns "" if there is none. It finds missing fields
+// and bytes that are not whole numbers. It cannot tell that a number is wrong.
 func FlawOf(l *Schema, fields map[string]string) string {
 	im := image(fields)
 	for _, name := range []string{"once", "counts", "sum", "past", "cfg"} {
@@ -26,7 +26,7 @@ func FlawOf(l *Schema, fields map[string]string) string {
 		for k := int32(1); k < im.head(s)[0]; k++ {
 			f := fmt.Sprint(s.Key, k)
 			if _, there := im[f]; !there && s.Name != "insts" {
-				continue // one that was never used
+				continue // it was never used
 			}
 			if flaw := im.flaw(f, 1); flaw != "" {
 				return flaw
@@ -48,12 +48,12 @@ func FlawOf(l *Schema, fields map[string]string) string {
 	return ""
 }
 
-// isPage reports whether a field is a part of a large array.
+// isPage reports whether a field is a page of a large array.
 func isPage(f string) bool {
 	return strings.Contains(f, "/") && (f[0] >= 'A' && f[0] <= 'Z' || strings.HasPrefix(f, "once/") || strings.HasPrefix(f, "past/"))
 }
 
-// flaw says what is wrong with a field that holds so many numbers at least.
+// flaw describes what is wrong with a field that must hold at least least numbers, or returns "".
 func (im image) flaw(field string, least int) string {
 	s, there := im[field]
 	if !there {
@@ -63,7 +63,7 @@ func (im image) flaw(field string, least int) string {
 	unpack(s, nums)
 	bad := len(s)%8 != 0 || len(nums) < least
 	for _, n := range nums {
-		bad = bad || n != math.Trunc(n) || math.Abs(n) > 1<<64 // sets of bits are the largest
+		bad = bad || n != math.Trunc(n) || math.Abs(n) > 1<<64 // bit sets are the largest numbers
 	}
 	if bad {
 		return "the field " + field + " has foreign content"

@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	holdAfterLoss = 3_000_000  // members say meanwhile what they hold
-	sameLoss      = 10_000_000 // so long after one of them has said it, others mean the same
-	// heedLoss is the longest window that counts as spent. On longer ones what the provider says
-	// remains has to do.
+	holdAfterLoss = 3_000_000  // pause after a loss, in which members report the tickets that they hold
+	sameLoss      = 10_000_000 // reports of a loss within this time are about the same loss
+	// heedLoss is the longest window that counts as spent after a loss. On longer windows, Sluice relies on the
+	// remaining amount that the provider states.
 	heedLoss = 600_000_000
 )
 
-// lossCause is what people are told.
+// lossCause is the cause of the pause that users see.
 const lossCause = "the store lost its memory"
 
-// forget takes in that a pool stood here before of which nothing is known. Whatever it had granted may
-// be on its way or count at the provider. So everyone is held for a moment, in which members
-// say by force what they hold, and on windows that are not too long what is left counts as spent.
+// forget handles the loss of the store's memory. Requests that the lost pool had granted may be on their way, or count
+// at the provider. So the pool pauses for holdAfterLoss, in which members report the tickets that they hold, with force.
+// The rest of every window up to heedLoss counts as spent.
 func (p *Pool) forget(op *store.Op) {
 	op.Result.State = store.Ended
 	if p.lostAt != 0 && p.now-p.lostAt < sameLoss {
@@ -30,7 +30,7 @@ func (p *Pool) forget(op *store.Op) {
 		op.Cause = lossCause
 	}
 	g := p.gates.At(p.pauseOf(0, 0, 0))
-	if g.Allow(p.now).Phase != pause.Paused || g.Until < p.now+holdAfterLoss { // else another reason holds for longer
+	if g.Allow(p.now).Phase != pause.Paused || g.Until < p.now+holdAfterLoss { // otherwise the current pause lasts longer
 		p.setCause(g, op)
 	}
 	g.Pause(p.now, holdAfterLoss)
@@ -41,8 +41,8 @@ func (p *Pool) forget(op *store.Op) {
 	}
 }
 
-// lose fills a meter up if what was charged to it may have been forgotten, and may still count. It is
-// also called for one that is new, or whose size was not known.
+// lose fills up a meter if charges to it may have been lost and may still count at the provider. Meters that are new,
+// or have grown, need it too.
 func (p *Pool) lose(i int32) {
 	if p.lostAt == 0 {
 		return
@@ -55,11 +55,11 @@ func (p *Pool) lose(i int32) {
 	in.Lose(d, r, p.now, p.lostAt)
 }
 
-// lossHolds reports that members are still saying what they hold.
+// lossHolds reports whether the pause after a loss lasts, in which members report the tickets that they hold.
 func (p *Pool) lossHolds() bool { return p.lostAt != 0 && p.now-p.lostAt < holdAfterLoss }
 
-// lostUntil returns when nothing counts any more that was forgotten; 0 if nothing was. Until then limits may be full with
-// what nobody here has sent.
+// lostUntil returns when no lost charge counts any more, or 0 if there was no loss. Until then, limits may be full
+// without any request in the history.
 func (p *Pool) lostUntil() (until int64) {
 	if p.lostAt == 0 {
 		return 0
@@ -77,7 +77,8 @@ func (p *Pool) lostUntil() (until int64) {
 	return until
 }
 
-// heedsLoss reports a limit of the provider's on which what was forgotten counts as spent.
+// heedsLoss reports whether a limit counts as spent after a loss. That is so for shared limits with a guard and a window
+// up to heedLoss.
 func (p *Pool) heedsLoss(limit int) bool {
 	return p.shared&(1<<limit) != 0 && p.defs[limit].Guard != meter.Off && p.span[limit] <= heedLoss
 }

@@ -6,14 +6,13 @@ import (
 	"github.com/sluicehq/sluice/internal/meter"
 )
 
-// headerTime is the median of how long the last answers took to begin, from the
-// grant on.
-// It changes between steps, so that it is the same for all operations of one. From the first 16 answers on it is found anew with every fourth.
+// headerTime is the median time from grant to response headers, over the last 16 responses. It changes only between
+// steps, so that all operations of a step see the same value. After the first 16 responses it is updated once per four.
 type headerTime struct {
 	samples [16]int64
-	n       int64
+	n       int64 // number of samples so far
 	median  int64
-	seen    int64 // how many the median is of
+	seen    int64 // value of n when the median was computed
 }
 
 func (h *headerTime) add(d int64) {
@@ -21,13 +20,13 @@ func (h *headerTime) add(d int64) {
 	h.n++
 }
 
-// isDue reports whether the median is to be found anew.
+// isDue reports whether the median needs an update.
 func (h *headerTime) isDue() bool {
 	few := h.n - h.seen
 	return few > 3 || few > 0 && h.n <= int64(len(h.samples))
 }
 
-// judge finds the median.
+// judge computes the median.
 func (h *headerTime) judge() {
 	h.seen = h.n
 	sorted := h.samples
@@ -36,7 +35,7 @@ func (h *headerTime) judge() {
 	h.median = sorted[(k-1)/2]
 }
 
-// slowerThan reports that headers take so long that the slack bounds arrivals better.
+// slowerThan reports whether headers take so long that the slack is the better bound for arrivals.
 func (h *headerTime) slowerThan(d *meter.Def, r *meter.Ring) bool {
 	return h.median > 0 && d.Guard == meter.Auto && h.median > meter.SlowBeyond(d, r)
 }

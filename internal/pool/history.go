@@ -8,19 +8,19 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// history counts every send by agent, model and minute. There is a bounded number of such
-// periods; a new one takes the place of the oldest. What happened by the hour is kept for a week.
+// history counts every granted request by agent, model and minute. The number of periods is bounded: a new period
+// replaces the oldest. Refusals by the hour are kept for a week.
 type history struct {
 	periods flat.Slab[period]
 	*past
 	units  []string
-	unitOf [store.MaxLimits]int8 // which of the units a limit counts; -1: none, or another limit counts it too
+	unitOf [store.MaxLimits]int8 // index into units by limit; -1: none, or an earlier limit counts the unit
 }
 
 type past struct {
-	hand   int32 // the next period to give up
-	minute uint32
-	second int64 // when the one began that the last grant fell into; minute is its number
+	hand   int32  // the period that was replaced last
+	minute uint32 // number of the current minute
+	second int64  // when the current second began
 	week   [weekHours]hourCount
 }
 
@@ -29,40 +29,40 @@ func (h *history) open(space *flat.Space) {
 	h.past = flat.Single[past](space)
 }
 
-// period is what one agent sent for one model in one minute.
+// period counts the requests of one agent for one model in one minute.
 type period struct {
 	name, model     int32
 	minute          uint32
 	before          int32 // the agent's period before this one
 	sent, retried   uint32
 	refused, failed uint32
-	peak            uint32 // most in one second
-	peakAll         uint32 // most of all agents together in a second in which this one sent
+	peak            uint32 // most requests in one second
+	peakAll         uint32 // most requests of all agents in a second in which this agent sent one
 	waited          int64
 	units           [maxUnits]int64
 }
 
-// hourCount is one hour of the whole pool.
+// hourCount counts the refusals of the whole pool in one hour.
 type hourCount struct {
 	hour    uint32
 	refused uint32
 }
 
 const (
-	maxPeriods = 1 << 15        // callers have 16 bits for one
-	mostNew    = maxPeriods / 2 // of one minute that are told apart; the others are counted together
+	maxPeriods = 1 << 15        // must fit caller.note, which has 16 bits
+	mostNew    = maxPeriods / 2 // periods of one minute; further agents are counted together
 	maxUnits   = 6
-	maxModels  = 64   // of one agent in one minute that are told apart; the others are counted together
-	mostLooks  = 4096 // periods of one agent that are added up: more than there are minutes in two days
+	maxModels  = 64   // models of one agent in one minute; further models are counted together
+	mostLooks  = 4096 // most periods of an agent that recent adds up: more than the minutes of two days
 	weekHours  = 7 * 24
 	second     = 1_000_000
 	minute     = 60 * second
 	hour       = 60 * minute
 )
 
-// define settles which units are counted: each once, though several limits may count it. Limits
-// that are no longer in use keep their unit's column, for what was counted in it. Windows of subscriptions have none: what is used of
-// them follows from tokens, and there are more limits than columns.
+// define chooses the units that the history counts. Each has one column, even if several limits count it. Retired limits
+// keep the column of their unit, because periods have counts in it. Windows of subscriptions get none: their use follows
+// from tokens, and there are more limits than columns.
 func (h *history) define(limits []store.Limit, retired uint16) {
 	h.units = nil
 	for i := range limits {
@@ -82,14 +82,14 @@ func (h *history) define(limits []store.Limit, retired uint16) {
 	}
 }
 
-// forgetUnits keeps of all periods only how often was sent.
+// forgetUnits clears the amounts of all periods. The counts of requests stay.
 func (h *history) forgetUnits() {
 	for i := int32(1); i < h.periods.End(); i++ {
 		h.periods.At(i).units = [maxUnits]int64{}
 	}
 }
 
-// turn begins the second that now is in, and reports whether a minute begins as well.
+// turn begins the second of now, and reports whether another minute begins too.
 func (h *history) turn(now int64) bool {
 	before := h.minute
 	if now >= h.second+second {
@@ -99,7 +99,7 @@ func (h *history) turn(now int64) bool {
 	return h.minute != before
 }
 
-// sent counts a grant.
+// sent counts a grant for its agent, its period and the pool.
 func (p *Pool) sent(tk *ticket) {
 	h := &p.history
 	waited := p.now - tk.since
@@ -127,7 +127,7 @@ func (p *Pool) sent(tk *ticket) {
 	}
 }
 
-// unsent takes a grant back that was not used. The peaks stay: it was allowed.
+// unsent subtracts a grant that was not used. The peaks stay, because the grant was allowed.
 func (p *Pool) unsent(tk *ticket) {
 	waited := tk.granted - tk.since
 	p.callerFor(tk).uncount(waited, tk.retry)
@@ -144,7 +144,7 @@ func (p *Pool) unsent(tk *ticket) {
 	}
 }
 
-// judged counts what became of a send.
+// judged counts the outcome of a request.
 func (p *Pool) judged(tk *ticket, v store.Verdict) {
 	pd := p.noted(tk)
 	switch v {
@@ -163,16 +163,16 @@ func (p *Pool) judged(tk *ticket, v store.Verdict) {
 	}
 }
 
-// settled corrects what a send is counted with, by what it used more or less.
+// settled corrects the amount that a request is counted with. more is negative if it used less than its charge.
 func (p *Pool) settled(tk *ticket, c *charge, more int64) {
 	if u := p.history.unitOf[c.limit]; u >= 0 {
 		if pd := p.noted(tk); pd != nil {
-			pd.units[u] = max(pd.units[u]+more, 0) // its limits may have changed since, and their columns with them
+			pd.units[u] = max(pd.units[u]+more, 0) // the columns may have changed with the limits since
 		}
 	}
 }
 
-// noted returns the period in which a ticket was counted, if it is still remembered.
+// noted returns the period that counted a ticket, or nil if the period has been replaced since.
 func (p *Pool) noted(tk *ticket) *period {
 	pd := p.history.periods.At(tk.note)
 	if pd.name != tk.who.agent && pd.name != p.other || pd.model != tk.who.model && pd.model != p.other || pd.minute != uint32(tk.granted/minute) {
@@ -181,8 +181,9 @@ func (p *Pool) noted(tk *ticket) *period {
 	return pd
 }
 
-// periodOf finds or makes an agent's period for a model. A minute in which too many were made has one for all further agents,
-// for each model: the history would tell of nothing but that minute otherwise, and every send would take a period over.
+// periodOf returns an agent's period for a model, and creates it if needed. Once a minute has mostNew periods, further
+// agents share one period per model. Otherwise the history would hold only that minute, and every request would replace
+// a period.
 func (p *Pool) periodOf(rec *caller, model int32, at uint32) int32 {
 	i, crowded := p.findPeriod(rec, model, at)
 	if i == 0 && p.history.full(at) {
@@ -202,7 +203,8 @@ func (p *Pool) periodOf(rec *caller, model int32, at uint32) int32 {
 	return i
 }
 
-// periodIn finds the period in which an agent's sends of this minute or the one before are counted, 0 if there is none.
+// periodIn returns the period that counts an agent's requests for a model in minute at, or 0 if there is none. The
+// minute is the current one or the one before.
 func (p *Pool) periodIn(rec *caller, model int32, at uint32) int32 {
 	i, _ := p.findPeriod(rec, model, at)
 	if i == 0 && p.callers.total.note != 0 {
@@ -211,7 +213,7 @@ func (p *Pool) periodIn(rec *caller, model int32, at uint32) int32 {
 	return i
 }
 
-// full reports whether as many periods of a minute were made as are told apart.
+// full reports whether minute at has mostNew periods.
 func (h *history) full(at uint32) bool {
 	n, i := h.periods.Len(), h.hand // the latest
 	if i == 0 {
@@ -226,7 +228,8 @@ func (h *history) full(at uint32) bool {
 	return h.periods.At(i).minute == at
 }
 
-// findPeriod finds an agent's period for a model, 0 if there is none. Crowded tells that it has too many: the rest are counted together.
+// findPeriod returns an agent's period for a model in minute at, or 0 if there is none. crowded says that the agent has
+// used too many models in that minute: then found is the period of all further models.
 func (p *Pool) findPeriod(rec *caller, model int32, at uint32) (found int32, crowded bool) {
 	h := &p.history
 	looks, others := 0, int32(0)
@@ -249,7 +252,7 @@ func (p *Pool) findPeriod(rec *caller, model int32, at uint32) (found int32, cro
 	return 0, false
 }
 
-// newPeriod returns a period to use: a new one, or the oldest.
+// newPeriod returns a new period, or the oldest one if there are maxPeriods.
 func (p *Pool) newPeriod() int32 {
 	h := &p.history
 	if h.periods.Len() < maxPeriods {
@@ -262,7 +265,7 @@ func (p *Pool) newPeriod() int32 {
 	return h.hand
 }
 
-// age returns how many periods were made after period i: they are used in turn.
+// age returns how many periods were created after period i. They are used in turn.
 func (h *history) age(i int32) int32 { return (h.hand - i + maxPeriods) % maxPeriods }
 
 // refused counts a refusal in its hour.
@@ -274,7 +277,7 @@ func (h *history) refused(t int64) {
 	c.refused++
 }
 
-// refusedInAWeek returns how many refusals there were in the last seven days.
+// refusedInAWeek returns the number of refusals in the last seven days.
 func (h *history) refusedInAWeek(t int64) (n int64) {
 	for _, c := range h.week {
 		if int64(c.hour) > t/hour-weekHours {
@@ -284,7 +287,8 @@ func (h *history) refusedInAWeek(t int64) (n int64) {
 	return n
 }
 
-// History returns what was sent since a moment, by agent, model and minute.
+// History returns the granted requests since a time, by agent, model and minute. If the history does not reach back that
+// far, the result's Since is later.
 func (p *Pool) History(now, since store.Time) store.History {
 	p.now = max(p.now, int64(now))
 	p.enterTallies()
@@ -315,11 +319,11 @@ func (p *Pool) History(now, since store.Time) store.History {
 	return out
 }
 
-// recent estimates what an agent has used of a unit in the last span, or how often it sent if that is
-// not counted: by whole minutes, the oldest in proportion.
+// recent estimates what an agent has used of a unit within span, or its number of requests if unit is -1. It adds up
+// whole minutes, and the oldest in proportion.
 func (p *Pool) recent(rec *caller, span int64, unit int) int64 { return p.recentOf(rec, span, unit, 0) }
 
-// recentOf is recent for one model; 0 is all of them.
+// recentOf is recent for one model; 0 means all models.
 func (p *Pool) recentOf(rec *caller, span int64, unit int, model int32) (n int64) {
 	from := p.now - span
 	for i, looks := int32(rec.note), 0; i != 0 && looks < mostLooks; looks++ {
@@ -333,14 +337,14 @@ func (p *Pool) recentOf(rec *caller, span int64, unit int, model int32) (n int64
 			used = pd.units[unit]
 		}
 		if part := start + minute - from; part < minute {
-			used = (used*part + minute - 1) / minute // one request is one until it is out of the span
+			used = (used*part + minute - 1) / minute // rounded up: a request counts fully until it is out of the span
 		}
 		if model == 0 || pd.model == model {
 			n += used
 		}
 		next := pd.before
 		if p.history.age(next) <= p.history.age(i) {
-			break // it has been given up, and is used again
+			break // the record has been reused for a newer period
 		}
 		i = next
 	}

@@ -7,17 +7,17 @@ import (
 	"github.com/sluicehq/sluice/internal/meter"
 )
 
-// maxHolders bounds how many agents are named as holding a limit.
+// maxHolders bounds the number of agents listed as holding a limit.
 const maxHolders = 5
 
-// outsideName stands for callers that use a limit without passing the gate.
+// outsideName stands for callers that use a limit without Sluice.
 const outsideName = "(outside the gate)"
 
-// holding finds who holds each meter: of places, who has open tickets on them; of all others, who used most of them within
-// their window, for what is used counts there long after its tickets are closed.
+// holding finds the agents that hold each meter. For concurrency these are the agents with open tickets. For all other
+// kinds they are the agents that used most within the window, because use counts long after its tickets are closed.
 type holding struct {
 	pool   *Pool
-	open   map[int32]map[int32]int64 // by meter and agent: what open tickets hold
+	open   map[int32]map[int32]int64 // amounts of open tickets, by meter and agent
 	found  map[int32][]string
 	looked bool
 }
@@ -27,7 +27,7 @@ type holder struct {
 	n    int64
 }
 
-// of names those who hold a meter, who holds most first.
+// of returns the agents that hold a meter, the largest holder first, at most maxHolders.
 func (h *holding) of(i int32) []string {
 	if names, known := h.found[i]; known {
 		return names
@@ -54,7 +54,7 @@ func (h *holding) of(i int32) []string {
 	return names
 }
 
-// places are those with open tickets on a meter.
+// places returns the agents with open tickets on a meter.
 func (h *holding) places(i int32) (list []holder) {
 	if !h.looked {
 		h.look()
@@ -65,7 +65,7 @@ func (h *holding) places(i int32) (list []holder) {
 	return list
 }
 
-// look goes through all open tickets.
+// look adds up the charges of all open tickets.
 func (h *holding) look() {
 	h.looked, h.open = true, map[int32]map[int32]int64{}
 	p := h.pool
@@ -84,8 +84,8 @@ func (h *holding) look() {
 	}
 }
 
-// users are those whose use still counts in a limit. Minutes are too coarse to share a shorter time out, so they only
-// rank who has used it within that time.
+// users returns the agents whose use still counts in a meter. The history counts by minutes. For a shorter window it
+// takes the agents that sent a request within the window, ranked by their use in the last minute.
 func (h *holding) users(in *inst, d *meter.Def) (list []holder) {
 	p := h.pool
 	unit := int(p.history.unitOf[in.limit])
@@ -98,7 +98,7 @@ func (h *holding) users(in *inst, d *meter.Def) (list []holder) {
 			list = append(list, holder{p.names.Text(rec.name), n})
 		}
 	}
-	if agent := in.scope.agent; agent != 0 { // it is that agent's own
+	if agent := in.scope.agent; agent != 0 { // only this agent uses the meter
 		if rec := p.names.Tags(agent)[callerTag]; rec != 0 {
 			add(p.callers.recs.At(rec))
 		}
@@ -110,8 +110,8 @@ func (h *holding) users(in *inst, d *meter.Def) (list []holder) {
 	return list
 }
 
-// counts is how long a use counts in a meter at most: a full bucket drains for longer than its window if its burst is larger
-// than its rate.
+// counts returns the longest time that use counts in a meter. A full bucket drains for longer than its window if its
+// burst is larger than its rate.
 func counts(in *inst, d *meter.Def) int64 {
 	if d.Kind == meter.Bucket && in.N > 0 {
 		return int64(min(float64(in.W)/float64(in.N)*float64(in.Cap), 1<<50)) + in.W + d.Most

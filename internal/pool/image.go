@@ -13,35 +13,35 @@ import (
 	"github.com/sluicehq/sluice/internal/oplog"
 )
 
-// Plan is how a pool is kept where its records are fields of a hash: in a store that runs the
-// pool's functions in another language.
+// Schema describes how a pool is stored as the fields of a hash, by a store that runs the pool's functions in another
+// language.
 type Schema struct {
 	Slabs  []SlabSchema
 	Config []ConfigSchema
 }
 
-// SlabSchema is how the records of a slab are kept.
+// SlabSchema describes how the records of a slab are stored.
 type SlabSchema struct {
 	Name, Key string
-	Slots     int // of a record, without the link of a free one
+	Slots     int // numbers in a record, without the link of a free record
 }
 
-// ConfigSchema is where a part of what the spec says is.
+// ConfigSchema says where in the "cfg" field a value derived from the spec is stored.
 type ConfigSchema struct {
 	Name          string
 	Offset, Slots int
 }
 
-// pageLen is how many numbers of a large array are in one field.
+// pageLen is the number of elements of a large array in one field.
 const pageLen = 16
 
-// specField is the field with the spec.
+// specField is the name of the field with the spec.
 const specField = "s"
 
 // image is a pool as fields.
 type image map[string]string
 
-// Fields returns the whole pool as fields.
+// Fields returns the whole pool as fields. FromFields is the inverse.
 func (p *Pool) Fields(l *Schema) map[string]string {
 	p.SpellOut()
 	im := image{specField: string(oplog.AppendSpec(nil, &p.spec))}
@@ -85,12 +85,12 @@ func (l *Schema) slab(name string) *SlabSchema {
 	panic("pool: no slab " + name)
 }
 
-// put stores a record, with the number of the free record that it leads to.
+// put stores a record. next is the link of a free record to the next free one, otherwise 0.
 func (im image) put(field string, nums []float64, next int32) {
 	im[field] = pack(append([]float64{float64(next)}, nums...))
 }
 
-// putLarge stores the large arrays of a record in pages, of which those that are zero are left out.
+// putLarge stores the large arrays of a record in pages. It leaves out pages of zeros.
 func (im image) putLarge(field string, list []flat.LargeArray) {
 	for _, a := range list {
 		for page := 0; page*pageLen < len(a.Nums); page++ {
@@ -103,7 +103,7 @@ func (im image) putLarge(field string, list []flat.LargeArray) {
 	}
 }
 
-// get reads a record of n numbers. It may have been written when there were fewer.
+// get reads a record of n numbers and its link. Numbers that an older version did not write are 0.
 func (im image) get(field string, n int) (nums []float64, next int32) {
 	s := im[field]
 	nums = make([]float64, n)
@@ -126,7 +126,7 @@ func (im image) getLarge(field string, list []flat.LargeArray) {
 	}
 }
 
-// Pack writes numbers as the script reads them.
+// Pack encodes numbers in the form that the Lua script reads.
 func Pack(nums []float64) string { return pack(nums) }
 
 func pack(nums []float64) string {
@@ -187,7 +187,7 @@ func (p *Pool) putNames(im image, s SlabSchema) {
 	im["h"+s.Key] = pack([]float64{float64(end), float64(first), float64(len(unused))})
 }
 
-// FromFields returns the pool that fields hold. It is a copy, on the heap.
+// FromFields returns a copy of the pool in fields, on the heap.
 func FromFields(l *Schema, fields map[string]string) (*Pool, error) {
 	im := image(fields)
 	spec, err := oplog.DecodeSpec([]byte(im[specField]))
@@ -217,8 +217,8 @@ func FromFields(l *Schema, fields map[string]string) (*Pool, error) {
 	return p, nil
 }
 
-// FromSpec makes a pool of its limits alone, and of which of them are in use: of the fields of a pool, the spec and what there is
-// one of.
+// FromSpec creates a pool that has only the limits of another, and knows which of them are retired. spec and state are
+// the fields "s" and "once" of that pool.
 func FromSpec(spec, state string) (*Pool, error) {
 	p, err := FromFields(&Schema{Slabs: []SlabSchema{{Name: "names"}}}, image{specField: spec})
 	if err != nil {
@@ -231,7 +231,7 @@ func FromSpec(spec, state string) (*Pool, error) {
 	return p, nil
 }
 
-// head reads what was handed out of a slab.
+// head reads the head of a slab: the end of its records, the first free one, and the number of free ones.
 func (im image) head(s *SlabSchema) (h [3]int32) {
 	var nums [3]float64
 	unpack(im["h"+s.Key], nums[:])
@@ -252,7 +252,7 @@ func getSlab(im image, s SlabSchema, slab flat.Numbered) {
 		im.getLarge(field, slab.Large(i))
 		next[i] = link
 	}
-	// No more than there are: a list that goes in circles is not followed for ever.
+	// The count bounds the loop, in case a damaged list goes in circles.
 	for i, n := head[1], int32(0); i > 0 && i < head[0] && n < head[2]; i, n = next[i], n+1 {
 		slab.SetNext(i, next[i])
 	}
@@ -285,7 +285,7 @@ func (p *Pool) slabs() map[string]flat.Numbered {
 	return m
 }
 
-// config returns what is derived from the spec, as the layout has it.
+// config returns the values derived from the spec, in the order of the schema.
 func (p *Pool) config(l *Schema) []float64 {
 	var nums []float64
 	for _, f := range l.Config {
@@ -315,10 +315,10 @@ func (p *Pool) config(l *Schema) []float64 {
 	return nums
 }
 
-// Retired returns the set of limits that no member has any more.
+// Retired returns the set of limits that no member uses any more.
 func (p *Pool) Retired() uint16 { return p.retired }
 
-// index is a hash index, with the keys that stand for its hashes elsewhere.
+// index is a hash index. Stores outside this process use keys with a prefix instead of hashes.
 type index struct {
 	prefix string
 	each   func(func(key []byte, rec int32))
@@ -361,7 +361,7 @@ func (p *Pool) eachSession(f func([]byte, int32)) {
 	}
 }
 
-// eachScoped visits the meters that are found by their scope.
+// eachScoped visits the meters in instIx: those whose scope is not a single name.
 func (p *Pool) eachScoped(f func([]byte, int32)) {
 	for i := int32(1); i < p.insts.End(); i++ {
 		in := p.insts.At(i)

@@ -8,29 +8,28 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// inst is one limit's meter for one scope.
-// What every request reads comes first, to share cache lines.
+// inst is the meter of one limit for one scope. The fields that every request reads come first, to share cache lines.
 type inst struct {
 	limit  uint8
 	used   bool  // the record is in use
-	stated bool  // the provider stated its size: kept for longer, so that it need not be learned again
-	kept   uint8 // set of classes that it is kept from, in this pass
+	stated bool  // the provider stated the size: the meter is kept longer, so that it need not be learned again
+	kept   uint8 // set of classes that a policy holds back, in this pass
 	ring   int32
-	refs   int32  // tickets that stand on it, if it is scoped: the others are never dropped
+	refs   int32  // tickets that use it, if it has a scope; meters without a scope are never dropped
 	seen   uint32 // when it was last charged, or its size stated, in ages
-	extra  int32  // of a shared one, its stock or pace
-	next   int32  // the next one scoped to the same name alone
-	pass   uint32 // of claim and kept
+	extra  int32  // of a shared meter: its stock or pace
+	next   int32  // next meter scoped to the same single name
+	pass   uint32 // the pass that claim and kept belong to
 	meter.Meter
-	claim  int64  // what those ahead have claimed, in this pass
-	queued int64  // sum of what waiting tickets want of it
-	scope  names  // what it is scoped to
-	model  int32  // how the provider counts, as far as answers have shown; 0: as the limit says
-	step   uint32 // of the fast path in which it has sums
-	sum    int32  // where those are
+	claim  int64  // amount claimed by requests ahead, in this pass
+	queued int64  // total that waiting tickets ask for
+	scope  names  // the names that it is scoped to
+	model  int32  // how the provider counts, if responses have shown it; 0: as the limit says
+	step   uint32 // step of the fast path that sum belongs to
+	sum    int32  // index into Pool.sums
 }
 
-// unscoped is where the one meter of a limit without a scope is: records do not move.
+// unscoped points to the only meter of a limit without a scope. Records do not move.
 type unscoped struct {
 	inst int32
 	at   *inst
@@ -43,7 +42,7 @@ func compile(l *store.Limit) (meter.Def, error) {
 	return d, err
 }
 
-// derive works out what the arithmetic needs of limit i.
+// derive computes the values that the arithmetic needs for limit i.
 func (p *Pool) derive(i int) error {
 	l := &p.spec.Limits[i]
 	d, err := compile(l)
@@ -62,7 +61,7 @@ func (p *Pool) derive(i int) error {
 	return nil
 }
 
-// define sets limit i up.
+// define sets up limit i, with its meter if it has no scope.
 func (p *Pool) define(i int) error {
 	if err := p.derive(i); err != nil {
 		return err
@@ -83,7 +82,7 @@ func (p *Pool) define(i int) error {
 	return m.Resize(&p.defs[i], l.Size, l.Burst)
 }
 
-// findSingle notes where the meter of a limit without a scope is.
+// findSingle sets unscoped for limit i, if it has no scope.
 func (p *Pool) findSingle(i int) {
 	if at := p.single[i]; at != 0 {
 		in := p.insts.At(at)
@@ -91,6 +90,7 @@ func (p *Pool) findSingle(i int) {
 	}
 }
 
+// newInst creates a meter and adds it to the indexes.
 func (p *Pool) newInst(limit int, scope names) (int32, error) {
 	l := &p.spec.Limits[limit]
 	i := p.insts.New()
@@ -168,7 +168,8 @@ func (p *Pool) ring(in *inst) *meter.Ring {
 	return p.rings.At(in.ring)
 }
 
-// instOf finds or makes the meter that limit has for who.
+// instOf returns the meter of a limit for who, and creates it if needed. If the limit has too many meters, it returns the
+// crowd's.
 func (p *Pool) instOf(limit int, who *names) int32 {
 	per := p.spec.Limits[limit].Per
 	if per == 0 {
@@ -192,8 +193,9 @@ func (p *Pool) instOf(limit int, who *names) int32 {
 	return i
 }
 
+// findInst returns the meter of a limit for a scope, or 0 if there is none.
 func (p *Pool) findInst(limit int, scope names) int32 {
-	if name := scope.sole(p.spec.Limits[limit].Per); name != 0 { // the common ones: straight from the name
+	if name := scope.sole(p.spec.Limits[limit].Per); name != 0 { // the common case: the name's tag leads to it
 		return p.ownOf(limit, name)
 	}
 	h := scopeHash(limit, scope)
@@ -205,7 +207,7 @@ func (p *Pool) findInst(limit int, scope names) int32 {
 	return 0
 }
 
-// ownOf returns the meter of a limit that is scoped to a name alone, 0 if there is none.
+// ownOf returns the meter of a limit that is scoped to a single name, or 0 if there is none.
 func (p *Pool) ownOf(limit int, name int32) int32 {
 	i := p.names.Tags(name)[ownTag]
 	for i != 0 && p.insts.At(i).limit != uint8(limit) {
@@ -214,7 +216,7 @@ func (p *Pool) ownOf(limit int, name int32) int32 {
 	return i
 }
 
-// sole returns the name that a scope of one attribute has, 0 if it has several or the attribute is empty.
+// sole returns the name of a scope with one attribute. It returns 0 if per has several attributes or the name is empty.
 func (n *names) sole(per store.Scope) int32 {
 	switch per {
 	case store.PerAgent:
@@ -231,7 +233,7 @@ func (n *names) sole(per store.Scope) int32 {
 	return 0
 }
 
-// scoped leaves of who what per names.
+// scoped returns the names of who that per selects.
 func scoped(who *names, per store.Scope) names {
 	if per == store.PerAgent {
 		return names{agent: who.agent}
@@ -255,7 +257,7 @@ func scoped(who *names, per store.Scope) names {
 	return s
 }
 
-// touch returns meter i, brought to now, with what its arithmetic needs.
+// touch advances meter i to now and returns it with its definition and ring.
 func (p *Pool) touch(i int32) (*inst, *meter.Def, *meter.Ring) {
 	in := p.insts.At(i)
 	d, r := p.defOf(in), p.ring(in)
@@ -263,7 +265,7 @@ func (p *Pool) touch(i int32) (*inst, *meter.Def, *meter.Ring) {
 	return in, d, r
 }
 
-// meterOf returns the meter that a charge stands on, as it was last touched.
+// meterOf returns the meter of a charge without advancing it.
 func (p *Pool) meterOf(c *charge) (*inst, *meter.Def, *meter.Ring) {
 	if u := &p.unscoped[c.limit]; u.at != nil {
 		return u.at, p.defOf(u.at), u.ring
@@ -272,15 +274,15 @@ func (p *Pool) meterOf(c *charge) (*inst, *meter.Def, *meter.Ring) {
 	return in, p.defOf(in), p.ring(in)
 }
 
-// touchCharge is touch for the meter that a charge stands on.
+// touchCharge is touch for the meter of a charge.
 func (p *Pool) touchCharge(c *charge) (*inst, *meter.Def, *meter.Ring) {
 	in, d, r := p.meterOf(c)
 	in.Advance(d, r, p.now)
 	return in, d, r
 }
 
-// room returns what a request that wants amount finds. One that a cut limit could never
-// hold, though the limit as such can, goes when it is alone.
+// room returns the room for a request that needs amount. A request that fits the limit but not its cut capacity may go
+// when the meter is empty.
 func (in *inst) room(d *meter.Def, r *meter.Ring, amount int64) int64 {
 	room := in.Room(d, r)
 	if room < amount && in.Used(d, r) == 0 && amount <= in.Cap-in.Withheld(d) {
@@ -289,25 +291,25 @@ func (in *inst) room(d *meter.Def, r *meter.Ring, amount int64) int64 {
 	return room
 }
 
-// readyAt returns when room will let amount in, if nothing changes but time.
+// readyAt returns when the meter will have room for amount if only time passes.
 func (in *inst) readyAt(d *meter.Def, r *meter.Ring, t, amount int64) int64 {
 	at := in.ReadyAt(d, r, t, amount)
 	if most := in.Open(d, r); amount > most && amount <= in.Cap-in.Withheld(d) {
-		at = min(at, in.ReadyAt(d, r, t, most)) // when it is alone
+		at = min(at, in.ReadyAt(d, r, t, most)) // when the meter is empty
 	}
 	return at
 }
 
-// age is about a second, cheap to count in.
+// age returns the time in ages. An age is 2^20 microseconds, about a second, and cheap to compute.
 func (p *Pool) age() uint32 { return uint32(p.now >> ageBits) }
 
 const ageBits = 20
 
-// keepIdle is how many ages an idle meter is kept: setting one up again costs more than
-// keeping it for an agent that comes back.
+// keepIdle is for how many ages an idle meter is kept. Keeping it for an agent that comes back is cheaper than creating
+// it again.
 const keepIdle = 60
 
-// spare reports that a meter stands for nothing any more.
+// spare reports whether a meter can be dropped: no ticket uses it, it is idle, and its guard has learned nothing.
 func (p *Pool) spare(i int32) bool {
 	in := p.insts.At(i)
 	if in.refs > 0 || p.age()-in.seen < p.keepFor(in) || p.spec.Limits[in.limit].Per == 0 {
@@ -317,8 +319,7 @@ func (p *Pool) spare(i int32) bool {
 	return in.Idle() && (r == nil || r.Sum == 0 && r.Slack == 0 && r.Cut == 0)
 }
 
-// sweepSome looks at some meters and callers and drops those that stand for nothing
-// any more.
+// sweepSome checks up to n meters, leases, callers and sessions each, and drops those that are no longer needed.
 func (p *Pool) sweepSome(n int) {
 	for range n {
 		if p.sweep++; p.sweep >= p.insts.End() {

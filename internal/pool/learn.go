@@ -6,8 +6,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// observe takes in an answer that no ticket belongs to: it tells of the provider as it
-// is now.
+// observe records a response that has no ticket. It describes the provider's state as of now.
 func (p *Pool) observe(op *store.Op) {
 	s := p.sessionOf(op.ID.Session)
 	if op.ID.N == 0 {
@@ -36,8 +35,8 @@ func (p *Pool) observe(op *store.Op) {
 	op.Result.State = store.Ended
 }
 
-// since returns when a request was granted at the latest whose answer is told without a ticket: while
-// a pause lasts, before it began. So many who tell of the same refusal escalate it once.
+// since returns the latest time at which the request of a response without a ticket can have been granted. While a pause
+// lasts, that is its beginning. So several reports of the same refusal escalate the pause only once.
 func (p *Pool) since(scope store.Scope, who names) int64 {
 	scope, model, key := gateScope(scope, who.model, who.key)
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
@@ -49,8 +48,8 @@ func (p *Pool) since(scope store.Scope, who names) int64 {
 	return p.now
 }
 
-// learn takes in what an answer states of limits. It was made between made and now, for tk if
-// that is not nil.
+// learn updates meters with what a response states about limits. The provider made the response between made and now. tk
+// is its ticket, or nil.
 func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 	for i := range op.Observed {
 		o := &op.Observed[i]
@@ -59,7 +58,7 @@ func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 		}
 		l := &p.spec.Limits[o.Limit]
 		if l.Per&^store.Shared != 0 {
-			continue // of our own: the provider knows nothing of it
+			continue // the provider does not know agents, users and tools
 		}
 		at := p.instOf(o.Limit, &who)
 		if at == p.crowd[o.Limit] && at != 0 {
@@ -71,7 +70,7 @@ func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 		p.fit(in, o, made, tk)
 		p.comesBack(in, o)
 		d = p.defOf(in)
-		current := made >= in.Hi-d.Window // else it may tell of the window before
+		current := made >= in.Hi-d.Window // otherwise the response may describe the window before
 		if o.ResetIn >= 0 && l.Kind == store.Fixed {
 			slop := int64(defaultSlop)
 			if o.Slop > 0 {
@@ -97,8 +96,8 @@ func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 	}
 }
 
-// sample shows the breaker of a stock what remains. Of what is held, and of the answer's own
-// cost, the provider may have counted some and not others.
+// sample passes the remaining amount of a stock to its breaker. own is the cost of the request itself. The provider may
+// or may not have counted it yet, and the same is true of held charges.
 func (p *Pool) sample(in *inst, d *meter.Def, r *meter.Ring, remaining, own int64) {
 	if !in.IsStock(d) || p.spec.Breaker.Samples == 0 {
 		return
@@ -108,7 +107,7 @@ func (p *Pool) sample(in *inst, d *meter.Def, r *meter.Ring, remaining, own int6
 	p.judgeStock(st, in, in.Room(d, r))
 }
 
-// cost is what a ticket takes of a limit.
+// cost returns the amount that a ticket takes from a limit. A nil ticket takes 0.
 func (tk *ticket) cost(limit int) int64 {
 	if tk != nil {
 		for k := range tk.n {
@@ -120,10 +119,10 @@ func (tk *ticket) cost(limit int) int64 {
 	return 0
 }
 
-// defaultSlop is how far a stated reset may be off: headers are rounded to seconds.
+// defaultSlop is how far a stated reset may be off, in microseconds: headers are rounded to seconds.
 const defaultSlop = 1_200_000
 
-// learnSize takes on a size that the provider states. A configured one caps it.
+// learnSize applies a size that the provider states. A configured size caps it.
 func (p *Pool) learnSize(i int32, in *inst, d *meter.Def, l *store.Limit, size int64) {
 	if size <= 0 || size > store.MaxAmount {
 		return
@@ -131,7 +130,7 @@ func (p *Pool) learnSize(i int32, in *inst, d *meter.Def, l *store.Limit, size i
 	burst := l.Burst
 	if l.Size > 0 && !l.SizeIsDefault {
 		if size < l.Size {
-			burst = min(burst, size) // or what remains of so little would look like much that is used
+			burst = min(burst, size) // otherwise the small remaining amount would look like heavy use
 		}
 		size = min(size, l.Size)
 	} else if burst == 0 || burst > size {
@@ -142,13 +141,13 @@ func (p *Pool) learnSize(i int32, in *inst, d *meter.Def, l *store.Limit, size i
 		in.stated, in.seen = true, p.age()
 		p.limitsKnown()
 		if in.Cap > before {
-			p.lose(i) // of what is new nothing was filled
+			p.lose(i) // the added capacity may be spent too
 		}
 	}
 }
 
-// unbrief takes in a refusal that is told without a ticket: it may be of a spent one. What
-// follows has the whole slack to arrive. The slack does not grow: the request may be somebody else's.
+// unbrief handles a refusal without a ticket, which may belong to a spent one. Further spent requests count with the
+// whole slack, see [meter.Meter.Brief]. The slack does not grow, because the request may not be ours.
 func (p *Pool) unbrief(who *names) {
 	for i := range p.spec.Limits {
 		if p.shared&(1<<i) == 0 {
@@ -167,8 +166,8 @@ func (p *Pool) unbrief(who *names) {
 	}
 }
 
-// unexplained notes a refusal that came although the ledger said there was room: the
-// guard of every limit of the provider's that the request touched gets wider.
+// unexplained handles a refusal that came although the ledger had room. It widens the guard of the shared limits that
+// the request used and that nothing else explains.
 func (p *Pool) unexplained(tk *ticket, scope store.Scope) {
 	for k := range tk.n {
 		c := &tk.charges[k]
@@ -176,10 +175,10 @@ func (p *Pool) unexplained(tk *ticket, scope store.Scope) {
 		r := p.ring(in)
 		switch {
 		case p.shared&(1<<c.limit) == 0 || r == nil || in.Cap == 0:
-		case in.Outside > 0 || in.Room(p.defOf(in), r) < 0: // that explains it
-		case scope&^p.spec.Limits[c.limit].Per != 0: // not what was refused
-		case p.mayBeWindow(in, in.Cap+c.Amount): // without the request that was refused
-			r.Unbrief(p.defOf(in))                    // or it was a spent one that took longer
+		case in.Outside > 0 || in.Room(p.defOf(in), r) < 0: // outside use or an overrun explains it
+		case scope&^p.spec.Limits[c.limit].Per != 0: // the refusal has a narrower scope
+		case p.mayBeWindow(in, in.Cap+c.Amount): // the refused request does not count
+			r.Unbrief(p.defOf(in))                    // a spent request may have taken longer to arrive
 			p.turn(in, p.defOf(in).Window, 0, in.Cap) // a provider that counts a window refuses like this
 		default:
 			r.Odd(p.defOf(in), p.now)

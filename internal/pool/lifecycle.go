@@ -36,10 +36,10 @@ func (p *Pool) poll(op *store.Op) {
 	}
 }
 
-// Stirred reports that something has happened that may let somebody go: the next step sees to it.
+// Stirred reports whether something has happened that may let a waiting request go. The next step serves the queue then.
 func (p *Pool) Stirred() bool { return p.stirred }
 
-// Collect is a poll by itself, which serves nobody.
+// Collect applies a single poll without serving the queue.
 func (p *Pool) Collect(now store.Time, op *store.Op) {
 	p.now = max(p.now, int64(now))
 	p.SpellOut()
@@ -50,8 +50,7 @@ func (p *Pool) Collect(now store.Time, op *store.Op) {
 	p.poll(op)
 }
 
-// lookup finds the ticket that op speaks of; if there is none it says whether there
-// ever was.
+// lookup finds the ticket of op. If there is none, it returns 0 and sets the result to Ended or Unknown.
 func (p *Pool) lookup(op *store.Op) (int32, *ticket) {
 	t, tk := p.find(op.ID)
 	if t == 0 {
@@ -65,7 +64,7 @@ func (p *Pool) lookup(op *store.Op) (int32, *ticket) {
 	return t, tk
 }
 
-// cancel gives a ticket back that was never sent.
+// cancel ends a ticket whose request was not sent, and refunds it. A ticket with an answer was sent: it is closed instead.
 func (p *Pool) cancel(op *store.Op) {
 	t, tk := p.lookup(op)
 	if t == 0 {
@@ -87,7 +86,7 @@ func (p *Pool) cancel(op *store.Op) {
 	}
 }
 
-// giveBack refunds a grant in full.
+// giveBack refunds a grant in full. The ticket keeps the amounts of its charges, so that it can be granted again.
 func (p *Pool) giveBack(tk *ticket) {
 	for k := range tk.n {
 		c := &tk.charges[k]
@@ -104,8 +103,8 @@ func (p *Pool) giveBack(tk *ticket) {
 	p.unsent(tk)
 }
 
-// renew gives a grant back and takes it anew in one step. It keeps its place: it goes at
-// once if it can, else to the front of its agent's line.
+// renew gives a grant back and requests it again in one step. The ticket keeps its place: it is granted at once if it
+// fits, and otherwise goes to the front of its agent's requests.
 func (p *Pool) renew(i int) {
 	op := &p.batch[i]
 	t, tk := p.lookup(op)
@@ -119,7 +118,7 @@ func (p *Pool) renew(i int) {
 	p.giveBack(tk)
 	p.pausesLost(t, tk, true)
 	tk.counted, tk.lost = false, false
-	tk.since += p.now - tk.granted // while it was held it did not wait
+	tk.since += p.now - tk.granted // the time as a held ticket is not waiting time
 	if op.TTL > 0 && op.TTL <= store.MaxTTL {
 		tk.ttl = op.TTL.Microseconds()
 	}
@@ -136,7 +135,8 @@ func (p *Pool) renew(i int) {
 	p.enqueue(t, i, true)
 }
 
-// answer bounds a ticket's arrival and takes in what the answer says.
+// answer records the response to a ticket's request. The request has arrived by now, so its charges are bound. The first
+// answer of a ticket counts.
 func (p *Pool) answer(op *store.Op) {
 	t, tk := p.lookup(op)
 	if t == 0 {
@@ -168,7 +168,7 @@ func (p *Pool) answer(op *store.Op) {
 	}
 }
 
-// close ends a request.
+// close ends a ticket and settles its charges to the amounts used.
 func (p *Pool) close(op *store.Op) {
 	t, tk := p.lookup(op)
 	if t == 0 {
@@ -197,12 +197,12 @@ func (p *Pool) close(op *store.Op) {
 	p.finish(t, tk)
 }
 
-// mostUsed is how many times what a limit can hold one request can be said to have used.
-// More is a mistake of whoever says so, and must not hold everybody for a century.
+// mostUsed bounds the use that a close can report, as a multiple of the limit's capacity. A larger report is a mistake
+// of the caller, and must not block the limit for years.
 const mostUsed = 8
 
-// settle corrects charges to what was used. Amounts below zero are not known, as are all
-// if the caller left every one of them at zero.
+// settle corrects charges to the amounts used. Negative amounts are unknown. If all amounts are zero, the caller has
+// reported none, and settle does nothing.
 func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 	known := false
 	for i := range p.spec.Limits {
@@ -229,14 +229,14 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 			}
 		}
 	}
-	if tk.counted && at.Lane.Shared != 0 { // requests that asked for nothing shared take turns by number
+	if tk.counted && at.Lane.Shared != 0 { // requests that asked for nothing shared all cost the same
 		after := p.costs(tk)
 		p.queue.Settled(at, &before, &after)
 	}
 }
 
-// chargeUnstated gives a ticket a charge of zero on each limit that its request used although it asked for nothing of it,
-// so that settling charges the use: the provider has counted it.
+// chargeUnstated adds a charge of zero for each limit that the request used without having asked for it. Then settle
+// charges the use, because the provider has counted it.
 func (p *Pool) chargeUnstated(tk *ticket, amounts *[store.MaxLimits]int64) {
 	var stated uint16
 	for k := range tk.n {
@@ -258,7 +258,7 @@ func (p *Pool) chargeUnstated(tk *ticket, amounts *[store.MaxLimits]int64) {
 	}
 }
 
-// finish binds and frees what is left of a ticket that is over.
+// finish ends a granted ticket: it binds the charges that have no bound yet, and releases concurrency.
 func (p *Pool) finish(t int32, tk *ticket) {
 	for k := range tk.n {
 		c := &tk.charges[k]
@@ -271,13 +271,13 @@ func (p *Pool) finish(t int32, tk *ticket) {
 	p.end(t, tk)
 }
 
-// changed lets one who is parked on a limit of its own look at it again, and reports
-// whether there is one. If it goes, or leaves, the next one looks.
+// changed returns the first request parked on the meter of c to its lane, because the meter has changed. It reports
+// whether there is one. When that request goes or leaves, the next one follows.
 func (p *Pool) changed(c *charge) bool {
 	return p.shared&(1<<c.limit) == 0 && p.queue.Unpark(c.inst)
 }
 
-// strictly reports whether a ticket has charges that insist on an answer.
+// strictly reports whether a ticket has charges with a strict guard that no answer has bound.
 func (p *Pool) strictly(tk *ticket) bool {
 	if !p.anyStrict {
 		return false
@@ -290,8 +290,8 @@ func (p *Pool) strictly(tk *ticket) bool {
 	return false
 }
 
-// spend ends a ticket of whose request nothing will be heard. Charges that insist on
-// an answer stay until its time to live is over.
+// spend ends a ticket whose request may be sent without any further report. Charges with a strict guard stay until the
+// ticket's time to live is over.
 func (p *Pool) spend(t int32, tk *ticket) {
 	held := false
 	for k := range tk.n {
@@ -310,7 +310,8 @@ func (p *Pool) spend(t int32, tk *ticket) {
 	p.end(t, tk)
 }
 
-// expire ends a ticket whose time is over.
+// expire handles a ticket whose scheduled time has come. It reschedules a ticket whose session is alive, and otherwise
+// ends it.
 func (p *Pool) expire(t int32) {
 	tk := p.tickets.At(t)
 	if tk.state == stateWaiting && tk.alive > 0 && tk.deadline > p.now {
@@ -352,14 +353,14 @@ func (p *Pool) expire(t int32) {
 		p.lapse(tk)
 		p.finish(t, tk)
 	case stateSpent:
-		p.inFlight++ // finish counts it out a second time
+		p.inFlight++ // finish subtracts it again
 		p.lapse(tk)
 		p.finish(t, tk)
 	}
 }
 
-// lapse binds what is left of a ticket when its time was over, not when that is noticed:
-// a pool that nobody uses sleeps.
+// lapse binds the charges of an expired ticket at the time of its expiry. The step may run much later, because an unused
+// pool has no steps.
 func (p *Pool) lapse(tk *ticket) {
 	for k := range tk.n {
 		c := &tk.charges[k]

@@ -5,17 +5,17 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Ends are answers that say nothing but ok, closes, or both in this order, of tickets of one session.
+// Ends is a batch of answers of VerdictOK, closes, or both in this order, for tickets of one session.
 type Ends struct {
 	Kind          int8
 	Session       uint64
 	Answer, Close bool
-	Width         int // how many limits Amounts tells of; 0: what was used is not known
+	Width         int // number of limits in Amounts; 0: the amounts used are unknown
 	Numbers       []uint64
-	Amounts       []int64 // Width of the first ticket, then those of the next; below zero: not known
+	Amounts       []int64 // Width amounts per ticket, in the order of Numbers; negative: unknown
 }
 
-// FastEnds answers or closes tickets, or both, and returns how many: the others go the long way.
+// FastEnds answers tickets, closes them, or both. It returns how many it has done; the full functions do the rest.
 func (p *Pool) FastEnds(e *Ends) int {
 	at := 0
 	for at < len(e.Numbers) {
@@ -35,7 +35,7 @@ func (p *Pool) FastEnds(e *Ends) int {
 	return at
 }
 
-// endOne is for a ticket that has a record.
+// endOne calls FastDone for ticket e.Numbers[at], which has a record.
 func (p *Pool) endOne(e *Ends, at int) bool {
 	o := Done{ID: store.ID{Session: e.Session, N: e.Numbers[at]}, Answer: e.Answer, Close: e.Close}
 	for limit := range e.Width {
@@ -44,7 +44,7 @@ func (p *Pool) endOne(e *Ends, at int) bool {
 	return p.FastDone(&o)
 }
 
-// answerLot answers tickets of a lot. Those of a lot that was charged in an unusual way get records first.
+// answerLot answers tickets of a lot. If sums cannot represent how the lot was charged, its tickets get records first.
 func (p *Pool) answerLot(l *Lot, e *Ends, from, to int) {
 	usual := true
 	for limit := range l.Width {
@@ -80,9 +80,10 @@ func (p *Pool) answerLot(l *Lot, e *Ends, from, to int) {
 	}
 }
 
-// closeLot closes tickets of a lot, and answers them first if it is said so. It reports whether it did.
+// closeLot closes tickets of a lot. If e.Answer is set, it answers them first. It returns false and changes nothing if
+// the full functions have to do it.
 func (p *Pool) closeLot(l *Lot, e *Ends, from, to int) bool {
-	if p.anyStrict && !e.Answer || e.Width > 0 && (l.holes || e.Width > l.Width) { // else nothing can be amiss
+	if p.anyStrict && !e.Answer || e.Width > 0 && (l.holes || e.Width > l.Width) { // otherwise no ticket needs a check
 		for i := from; i < to; i++ {
 			if p.anyStrict && !e.Answer && l.states[e.Numbers[i]-l.ID.N] == 0 || p.unasked(l, e, i) {
 				return false
@@ -123,7 +124,7 @@ func (p *Pool) closeLot(l *Lot, e *Ends, from, to int) bool {
 	return true
 }
 
-// unasked reports whether a close states use of a limit of which its request asked for nothing.
+// unasked reports whether a close states use of a limit that its request did not ask for.
 func (p *Pool) unasked(l *Lot, e *Ends, i int) bool {
 	for limit := range e.Width {
 		if e.Amounts[i*e.Width+limit] > 0 && (limit >= l.Width || l.Amounts[int(e.Numbers[i]-l.ID.N)*l.Width+limit] == 0) {
@@ -133,7 +134,7 @@ func (p *Pool) unasked(l *Lot, e *Ends, i int) bool {
 	return false
 }
 
-// giveUp gives back the places of tickets that end.
+// giveUp releases the concurrency charges of tickets that end.
 func (s *sums) giveUp(l *Lot, e *Ends, limit, from, to int) {
 	for i := from; i < to; i++ {
 		if amount := l.Amounts[int(e.Numbers[i]-l.ID.N)*l.Width+limit]; amount != 0 {
@@ -144,7 +145,7 @@ func (s *sums) giveUp(l *Lot, e *Ends, limit, from, to int) {
 	}
 }
 
-// settleLot settles what tickets of a lot took of a limit to what they used, and ends that.
+// settleLot settles the charges of lot tickets on one limit to the amounts used, and ends them.
 func (p *Pool) settleLot(l *Lot, e *Ends, limit, from, to int, in *inst, s *sums) {
 	usual := s.way == heldWay && l.modes[limit] == int64(meter.Held)
 	w, first, amounts, states, numbers, used, uw := l.Width, l.ID.N, l.Amounts, l.states, e.Numbers, e.Amounts, e.Width
@@ -181,14 +182,14 @@ func (p *Pool) settleLot(l *Lot, e *Ends, limit, from, to int, in *inst, s *sums
 	s.refs -= refs
 }
 
-// settleHeld ends charges that were held: gone together, of which less was not used.
+// settleHeld ends held charges. Their total is gone, and less of it was not used.
 func (p *Pool) settleHeld(l *Lot, in *inst, s *sums, gone, less int64, bound bool) {
 	if gone == 0 {
 		return
 	}
 	s.gone += gone
 	s.left += less
-	if bound { // first, and what was not used given back
+	if bound { // the whole charge is bound, then the unused part given back
 		s.adds += gone
 		s.backs += less
 	} else {
@@ -199,7 +200,7 @@ func (p *Pool) settleHeld(l *Lot, in *inst, s *sums, gone, less int64, bound boo
 	}
 }
 
-// settleOdd is for a charge that the sums cannot take.
+// settleOdd settles a charge that does not fit into sums.
 func (p *Pool) settleOdd(l *Lot, e *Ends, k, limit int, in *inst, s *sums, amount, actual int64) {
 	c := meter.Charge{Amount: amount, Mark: l.marks[limit], Mode: meter.Mode(l.modes[limit])}
 	if l.states[k] > 0 && c.Mode == meter.Held && !s.late {

@@ -5,50 +5,52 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Lot is requests that differ in nothing but who asks and how much, and that are granted together or not at all. Its tickets
-// have no records: most of them are closed a moment later, in one step with others of the lot. When anything else is to
-// be done with one of them they are spelt out, and then the pool is as if each had been granted by itself.
+// Lot is a batch of requests that differ only in agent, wait and amounts, and that are granted together or not at all.
+// Its tickets have no records, because most of them are closed a moment later in one step with others of the lot. For
+// any other operation on a ticket, spellOut gives the tickets of the lot records. Then the pool is as if each had been
+// granted by itself.
 type Lot struct {
 	Kind                   int8
-	ID                     store.ID // the session and, when they are granted, the number of the first
+	ID                     store.ID // the session and, once granted, the number of the first ticket
 	User, Model, Tool, Key string
 	Class                  uint8
 	Tie                    uint8
 	Retry                  bool
 	Alive, TTL             int64 // microseconds
-	Width                  int   // how many limits Amounts tells of
+	Width                  int   // number of limits in Amounts
 	Waits                  []int64
 	Agents                 []string
-	Amounts                []int64 // Width of the first request, then those of the next
+	Amounts                []int64 // Width amounts per request, in the order of Agents
 
-	// When they are granted:
+	// Set by the grant:
 	granted int64
-	due     int64 // when they have to be looked at
+	due     int64 // when seeToLots spells out the lot
 	minute  uint32
 	session int32
 	who     names
-	left    int  // that have not ended
-	holes   bool // some take nothing of a limit of which others do
+	left    int  // number of tickets that have not ended
+	holes   bool // some limit is used by some of the requests and not by others
 	callers []int64
-	states  []int64 // 0, when it was answered, or ended
-	insts   []int64 // of each limit: the meter, 0 if no one takes of it
-	modes   []int64 // how all of them were charged
-	marks   []int64
+	states  []int64 // per ticket: 0, the time of its answer, or ended
+	insts   []int64 // per limit: the meter, or 0 if no request uses the limit
+	modes   []int64 // per limit: the Mode of all charges
+	marks   []int64 // per limit: the Mark of all charges
 }
 
-// The kinds by which the script tells lots and ends from operations.
+// The values of Kind, by which the Lua script distinguishes lots and ends from operations.
 const (
 	LotKind  = -1
 	EndsKind = -2
 )
 
-// ended is the state of a ticket of a lot that is over.
+// ended is the state of a lot's ticket that has ended.
 const ended = -1
 
-// lotLife is how long a lot stays one at most: agents are not forgotten in that time.
+// lotLife is how long a lot can exist before it is spelled out. The records of its agents are not dropped in that time.
 const lotLife = minute
 
-// FastLot grants the requests of a lot and returns the number of the first, or 0.
+// FastLot grants the requests of a lot and returns the number of the first ticket. It returns 0 and grants nothing if the
+// full functions have to decide.
 func (p *Pool) FastLot(l *Lot) uint64 {
 	n, w := len(l.Agents), l.Width
 	if int(l.Class) >= len(p.spec.Classes) || l.TTL <= 0 || n == 0 || w > len(p.spec.Limits) || l.ID.N != 0 {
@@ -110,7 +112,7 @@ func (p *Pool) FastLot(l *Lot) uint64 {
 	return l.ID.N
 }
 
-// chargeLot takes what a lot needs of the chosen meters.
+// chargeLot charges a lot to the chosen meters.
 func (p *Pool) chargeLot(l *Lot, totals, takers []int64) {
 	w := l.Width
 	l.insts, l.modes, l.marks = list(w), list(w), list(w)
@@ -133,7 +135,7 @@ func (p *Pool) chargeLot(l *Lot, totals, takers []int64) {
 	}
 }
 
-// tellLot counts the sends of a lot.
+// tellLot counts the requests of a lot in the tallies of their agents.
 func (p *Pool) tellLot(l *Lot) {
 	n, w, model, class, retries := len(l.Agents), l.Width, l.who.model, l.Class, uint32(0)
 	if l.Retry {
@@ -178,7 +180,7 @@ func (p *Pool) tellLot(l *Lot) {
 	}
 }
 
-// holdLot gives the tickets of a lot to those who asked.
+// holdLot numbers the tickets of a lot and adds them to their session.
 func (p *Pool) holdLot(l *Lot) {
 	n := len(l.Agents)
 	from := p.sessionOf(l.ID.Session)
@@ -210,7 +212,7 @@ func (p *Pool) holdLot(l *Lot) {
 	p.addLot(l)
 }
 
-// forgetLot forgets a lot of which nothing is left.
+// forgetLot drops a lot whose tickets have all ended or been spelled out.
 func (p *Pool) forgetLot(l *Lot) {
 	p.dropLot(l)
 	p.names.Drop(l.who.user)
@@ -219,7 +221,7 @@ func (p *Pool) forgetLot(l *Lot) {
 	p.names.Drop(l.who.key)
 }
 
-// seeToLots spells out lots whose time has come.
+// seeToLots spells out the lots that are due, and extends those whose session has sent a heartbeat.
 func (p *Pool) seeToLots() {
 	p.lotsDue = meter.Never
 	i := 0
@@ -228,7 +230,7 @@ func (p *Pool) seeToLots() {
 			l.due = min(kept, l.granted+min(l.TTL, lotLife))
 		}
 		if l.due <= p.now {
-			p.spellOut(l) // another takes its place
+			p.spellOut(l) // another lot takes its place in the list
 			continue
 		}
 		p.lotsDue = min(p.lotsDue, l.due)

@@ -5,7 +5,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// SpellOut gives all tickets records of their own, and has the records say all that is known.
+// SpellOut gives every ticket a record and enters all tallies, so that the pool's records are complete.
 func (p *Pool) SpellOut() {
 	for l := p.lotAt(0); l != nil; l = p.lotAt(0) {
 		p.spellOut(l)
@@ -13,7 +13,7 @@ func (p *Pool) SpellOut() {
 	p.enterTallies()
 }
 
-// spellOut gives those tickets of a lot records that have not ended.
+// spellOut gives records to the tickets of a lot that have not ended, and drops the lot.
 func (p *Pool) spellOut(l *Lot) {
 	for k := range len(l.Agents) {
 		if l.states[k] != ended {
@@ -23,6 +23,7 @@ func (p *Pool) spellOut(l *Lot) {
 	p.forgetLot(l)
 }
 
+// spell creates the record of ticket k of a lot.
 func (p *Pool) spell(l *Lot, k int) {
 	i := p.tickets.New()
 	tk := p.tickets.At(i)

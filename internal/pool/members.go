@@ -5,43 +5,43 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// member is a process that keeps in touch. When it is silent it may be cut off, and then lets
-// requests go on its own, up to its share of every limit. So its share is withheld from the others
-// until its lease is over and what it may have sent has come back.
+// member is a process that reports to the pool every second. A silent member may be cut off from Redis, and then grants
+// requests on its own, up to its share of every limit. So the pool withholds its share from the others until its lease
+// is over and the requests that it may have sent no longer count.
 type member struct {
 	session    int32 // record
 	silent     bool
-	touched    int64
-	expires    int64
-	share      int64 // the largest that it may believe to have: one part in so many; 0: none
-	told       int64 // what it was told last
-	prev, next int32 // among those that are heard of, by time, or those that are silent
+	touched    int64 // time of its latest report
+	expires    int64 // end of its lease
+	share      int64 // the largest share that it may believe it has, as 1/share of every limit; 0: none
+	told       int64 // the share that it was told last
+	prev, next int32 // in the list of members that report, by time, or of silent members
 }
 
 const (
-	silentAfter = 3_000_000 // a member that was not heard of for so long is silent
-	// Moments at which what is withheld changes are rounded, to the safe side, so that a fleet that
-	// goes down at once makes a few of them.
+	silentAfter = 3_000_000 // a member is silent this long after its latest report
+	// Times at which the withheld parts change are rounded, to the safe side. So a fleet that goes down at once causes
+	// only a few changes.
 	hushStep = 250_000
 	freeStep = 1_000_000
-	// shareWithin is the longest window of which members have shares. On longer ones a lease is
-	// over before anything has come back: a member that is cut off has nothing to use there, and one
-	// that was killed must not take its share of a day with it.
+	// shareWithin is the longest window of which members have shares. On a longer window, a lease is over before any
+	// use has come back. A member that is cut off could not use a share there, and a killed member must not block its
+	// share for a day.
 	shareWithin = 600_000_000
-	// whole is all of a limit, in the unit that promises are added up in: so many that with
-	// the most members the sum is off by less than one of the largest limit, and exact.
+	// whole is all of a limit, in the unit in which promises are added up. It is exact, and large enough that with
+	// store.MaxMembers the sum is off by less than one unit of the largest limit.
 	whole = 1 << 52
-	// finest is the smallest share, one part in so many.
+	// finest is the denominator of the smallest share.
 	finest = 1 << 20
 )
 
-// silentFrom returns when a member is silent if it is not heard of before.
+// silentFrom returns when a member becomes silent without a further report.
 func (m *member) silentFrom() int64 { return (m.touched + silentAfter) / hushStep * hushStep }
 
-// roundFree rounds the moment up at which something is no longer withheld.
+// roundFree rounds up the time at which a withheld part comes back.
 func roundFree(t int64) int64 { return (t + freeStep - 1) / freeStep * freeStep }
 
-// partOf is a share as a part of the whole.
+// partOf returns a share in units of 1/whole.
 func partOf(share int64) int64 {
 	if share == 0 {
 		return 0
@@ -49,8 +49,7 @@ func partOf(share int64) int64 {
 	return whole / share
 }
 
-// setSpan works out how long a charge stands on a limit at the most: a bucket that is full needs
-// as many windows as its burst is times its size.
+// setSpan computes the longest time that a charge stands on a limit. A full bucket needs burst/size windows to drain.
 func (p *Pool) setSpan(limit int) {
 	d, l := &p.defs[limit], &p.spec.Limits[limit]
 	p.span[limit] = d.Window
@@ -59,8 +58,8 @@ func (p *Pool) setSpan(limit int) {
 	}
 }
 
-// lingers returns how long after its lease what a member may have sent can stand on a limit, -1 if
-// members have no share of it. A place is free by then: who is cut off takes none for longer.
+// lingers returns how long after the end of a member's lease its requests can count in a limit. It returns -1 if members
+// have no share of the limit. Concurrency is free at the end of the lease: a member that is cut off holds none for longer.
 func (p *Pool) lingers(limit int) int64 {
 	switch {
 	case p.shared&(1<<limit) == 0 || p.span[limit] > shareWithin:
@@ -71,7 +70,8 @@ func (p *Pool) lingers(limit int) int64 {
 	return p.span[limit] + p.defs[limit].Most
 }
 
-// touched notes that a session is a member and alive, and tells it its share.
+// touched handles the report of a member: it renews its lease and tells it its share. The first report of a session makes
+// it a member.
 func (p *Pool) touched(op *store.Op) {
 	if op.Share < 0 || op.TTL < 0 || op.TTL > store.MaxTTL || op.Until < 0 {
 		refuse(op, store.CodeInvalid, -1, 0)
@@ -119,7 +119,7 @@ func (p *Pool) touched(op *store.Op) {
 	op.Result.State, op.Result.Share = store.Granted, m.told
 }
 
-// leaves gives a member's share back.
+// leaves ends a membership at the member's request, and frees its share.
 func (p *Pool) leaves(op *store.Op) {
 	op.Result.State = store.Ended
 	at := p.findSession(op.ID.Session)
@@ -135,11 +135,11 @@ func (p *Pool) leaves(op *store.Op) {
 	}
 }
 
-// died ends the membership of a process that is known to be gone. It reports whether what is withheld changes.
+// died ends the membership of a process that is known to be gone. It reports whether the withheld parts change.
 //
-// A member that is not silent has nothing outside the pool: nobody lets requests go alone before silentAfter has passed since
-// the pool heard of it. So its share is free at once. One that is silent may have used its share alone until it
-// died. What it sent stands as after a lease that ends now, once the provider has noticed.
+// A member that is not silent has sent nothing outside the pool, because members grant on their own only after
+// silentAfter without contact. So its share is free at once. A silent member may have used its share on its own until it
+// died. Its lease ends after mostLinger, when the provider has noticed that it is gone.
 func (p *Pool) died(i int32) bool {
 	m := p.members.At(i)
 	if !m.silent {
@@ -150,11 +150,13 @@ func (p *Pool) died(i int32) bool {
 	return true
 }
 
-// promise tells a member its share. Whatever any member may believe at any time, all that they
-// believe together is never more than the whole: so a share that shrinks is counted as what it was
-// until the member has said that it knows, and one that grows takes only what is free. Shares
-// are equal among those that are heard of, of what the silent leave, and one more than there
-// are members: so there is always something for those who come, also after others were killed.
+// promise sets the share that a member is told. known is the share that the member says it has.
+//
+// The shares that members may believe they have never add up to more than the whole. So a share that shrinks counts in
+// full until the member confirms the new one, and a share that grows takes only what is free.
+//
+// Members that report get equal shares of what silent members leave. It is divided by one more than their number, so
+// that a new member always finds a share, also after others were killed.
 func (p *Pool) promise(m *member, known int64) {
 	if known != 0 && known == m.told {
 		p.setShare(m, known)
@@ -170,7 +172,7 @@ func (p *Pool) promise(m *member, known int64) {
 		want = (whole + room - 1) / room
 	}
 	if want == 0 || want > finest {
-		m.told = m.share // what it has it keeps
+		m.told = m.share // it keeps its current share
 		return
 	}
 	m.told = want
@@ -184,7 +186,7 @@ func (p *Pool) setShare(m *member, share int64) {
 	m.share = share
 }
 
-// link puts a member that was heard of just now behind all others.
+// link appends a member that has just reported to the list of those that report.
 func (p *Pool) link(i int32) {
 	m := p.members.At(i)
 	m.prev, m.next = p.lastMember, 0
@@ -197,7 +199,7 @@ func (p *Pool) link(i int32) {
 	p.heardOf++
 }
 
-// unlink takes a member out of the list that it is in.
+// unlink removes a member from its list.
 func (p *Pool) unlink(i int32) {
 	m := p.members.At(i)
 	switch {
@@ -227,7 +229,7 @@ func (p *Pool) dropMember(i int32) {
 	p.members.Free(i)
 }
 
-// scheduleWithheld works out when what is withheld may change next.
+// scheduleWithheld sets when the withheld parts may change next.
 func (p *Pool) scheduleWithheld() {
 	p.nextHush = p.nextFree
 	if p.firstMember != 0 {
@@ -237,8 +239,7 @@ func (p *Pool) scheduleWithheld() {
 	}
 }
 
-// hush brings what is withheld to now, each change at its own time though nobody may have looked
-// since.
+// hush brings the withheld parts up to now. It applies each change at its own time, even if no step ran then.
 func (p *Pool) hush() {
 	for p.nextHush != 0 && p.nextHush <= p.now {
 		at := p.nextHush
@@ -256,8 +257,8 @@ func (p *Pool) hush() {
 	}
 }
 
-// weigh adds up what is withheld of each limit at a moment, which is not before anything was
-// charged. Members that have no share of anything any more are forgotten.
+// weigh computes the withheld part of each limit at time at, which is not before any charge. It drops silent members
+// whose share has come back on every limit.
 func (p *Pool) weigh(at int64) {
 	var sums [store.MaxLimits]int64
 	p.nextFree, p.hushed = 0, 0
@@ -289,8 +290,8 @@ func (p *Pool) weigh(at int64) {
 	p.scheduleWithheld()
 }
 
-// freeAt reports whether a moment is past one at which something is free again, and else notes that
-// as the next.
+// freeAt reports whether a withheld part that comes back at free has done so by at. If not, nextFree is set to free at
+// the latest.
 func (p *Pool) freeAt(at, free int64) bool {
 	free = roundFree(free)
 	if at >= free {
@@ -302,8 +303,8 @@ func (p *Pool) freeAt(at, free int64) bool {
 	return false
 }
 
-// withhold sets what is withheld of a limit from a moment on. Buckets drain slower or faster from then
-// on: those that are not empty are brought there first.
+// withhold sets the withheld part of a limit from time at on. It changes the rate at which buckets drain, so they are
+// advanced to at first.
 func (p *Pool) withhold(limit int, at, part int64) {
 	d := &p.defs[limit]
 	if d.Kind != meter.Bucket {
@@ -330,7 +331,7 @@ func (p *Pool) setPart(limit int, part int64) {
 	p.stirred = true
 }
 
-// takeParts takes in what other processes have found to be withheld.
+// takeParts copies the withheld parts, which other processes may have changed, into defs.
 func (p *Pool) takeParts() {
 	for i := range p.parts {
 		p.defs[i].Part = p.parts[i]
@@ -338,7 +339,7 @@ func (p *Pool) takeParts() {
 	p.knownParts = p.partsRev
 }
 
-// respan is called when limits have changed: others may be withheld now, or for longer.
+// respan is called after limits have changed: then the withheld parts can differ.
 func (p *Pool) respan() {
 	for i := range p.spec.Limits {
 		p.setSpan(i)

@@ -5,26 +5,26 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// model is what answers have shown of how the provider counts. A bucket is what a preset assumes. An
-// answer that states limit, remaining and reset tells more: the reset is when everything is back, and
+// model is what responses have shown about how the provider counts. Presets assume a bucket. A response that states
+// limit, remaining and reset shows more, because the reset is when all use has come back:
 //
-//	a bucket      needs (limit - remaining) / limit of a window for that,
-//	a rolling one needs a whole window after its youngest request,
-//	a fixed one   needs the time to its reset, which does not move.
+//	a bucket         takes (limit - remaining) / limit of a window,
+//	a rolling window takes a whole window after its youngest request,
+//	a fixed window   takes the time to its reset, which does not move.
 //
-// Where answers fit a bucket with a longer window, that window counts. Where they fit no bucket, the
-// meter becomes a rolling window, which is safe for all three (see [meter.Meter.Turn]).
+// Where responses fit a bucket with a longer window, the meter uses that window. Where they fit no bucket, the meter
+// becomes a rolling window, which is safe for all three (see [meter.Meter.Turn]).
 type model struct {
-	meter.Def       // it counts instead of the limit's own
-	differs   bool  // it does
-	proven    bool  // the answers fit a bucket, and no window of this length
+	meter.Def       // replaces the limit's own if differs is set
+	differs   bool  // the provider counts differently from the limit
+	proven    bool  // responses fit a bucket and no window of this length
 	plain     bool  // stated resets were too early: charges stand for a whole window
 	early     bool  // a charge has come back at a stated reset
-	doubts    uint8 // answers in a row that did not fit
-	resetAt   int64 // stated last; 0: never
+	doubts    uint8 // consecutive responses that did not fit
+	resetAt   int64 // latest stated reset; 0: none
 }
 
-// defOf returns what the arithmetic needs to count a meter.
+// defOf returns the definition by which a meter counts: the limit's, or that of its model.
 func (p *Pool) defOf(in *inst) *meter.Def {
 	if in.model == 0 {
 		return &p.defs[in.limit]
@@ -40,28 +40,28 @@ func (p *Pool) defOf(in *inst) *meter.Def {
 }
 
 const (
-	// resetError is how far a stated reset may be off. It is rounded to a second, and so is the
-	// Date that it is compared with.
+	// resetError is how far a stated reset may be off, in microseconds. Providers round it to a second, and the Date
+	// header that it is compared with as well.
 	resetError = 2_200_000
-	// fineError is the same for a reset that states a fraction of a second.
+	// fineError is resetError for a reset that states a fraction of a second.
 	fineError = 50_000
-	// enoughDoubts is how many answers in a row must not fit where one could be a mistake.
+	// enoughDoubts is how many consecutive responses must not fit, where a single one could be a mistake.
 	enoughDoubts = 2
-	// roundedFrom is the size from which providers round what remains to thousands.
+	// roundedFrom is the size from which providers round the remaining amount to thousands.
 	roundedFrom = 10_000
 )
 
-// statement is what an answer states of a limit, in the terms of a bucket.
+// statement is what a response states about a limit, in terms of a bucket.
 type statement struct {
-	size        int64 // the provider's, all of it
+	size        int64 // the provider's whole limit
 	used        int64
-	least, most int64 // of it that is missing: a bucket states whole units
+	least, most int64 // bounds of the missing amount: a bucket states whole units
 	in          int64 // microseconds to the reset
-	late        int64 // how long the answer may have been under way
-	fine        bool
+	late        int64 // how long the response may have been on its way
+	fine        bool  // the reset states a fraction of a second
 }
 
-// state reads a statement, false if it does not tell how the limit is counted.
+// state reads a statement. It returns false if the statement does not show how the provider counts the limit.
 func (p *Pool) state(o *store.Observed, l *store.Limit, in *inst, made, own int64) (statement, bool) {
 	s := statement{size: o.Size, used: o.Size - o.Remaining, in: o.ResetIn.Microseconds(), late: p.now - made}
 	if o.Whole > 0 {
@@ -72,7 +72,7 @@ func (p *Pool) state(o *store.Observed, l *store.Limit, in *inst, made, own int6
 		return s, false
 	}
 	if ownBurst(l) {
-		return s, false // the provider states the one or the other
+		return s, false // the provider states rate or burst, and does not say which
 	}
 	s.fine = s.in%second != 0
 	s.least, s.most = max(s.used-1, min(own, s.used)), s.used
@@ -82,7 +82,8 @@ func (p *Pool) state(o *store.Observed, l *store.Limit, in *inst, made, own int6
 	return s, true
 }
 
-// span returns the earliest and the latest reset that a bucket with this window would state.
+// span returns the earliest and the latest reset that a bucket with this window would state, give or take off. ok is
+// false if the bucket's rate cannot be counted exactly.
 func (s *statement) span(window, off int64) (from, to int64, ok bool) {
 	from, ok = meter.DrainTime(s.size, window, s.least)
 	if !ok {
@@ -92,14 +93,14 @@ func (s *statement) span(window, off int64) (from, to int64, ok bool) {
 	return from - off - s.late, to + off, ok
 }
 
-// within reports whether a bucket with this window would state what the answer states, to within off.
+// within reports whether a bucket with this window would state the same reset, give or take off.
 func (s *statement) within(window, off int64) bool {
 	from, to, ok := s.span(window, off)
 	return ok && s.in >= from && s.in <= to
 }
 
-// longer returns the common window, longer than that of the limit, of a bucket that would state this; 0 if there
-// is none or the answer is too coarse to tell.
+// longer returns a window of a minute, an hour or a day that is longer than than and whose bucket would state the same.
+// It returns 0 if there is none, or if the response is too coarse to tell.
 func (s *statement) longer(than int64) int64 {
 	off := int64(resetError)
 	if s.fine {
@@ -122,8 +123,8 @@ func (s *statement) longer(than int64) int64 {
 	return window
 }
 
-// fit compares a statement with the bucket that a meter is counted as, and changes how it is counted
-// if they do not agree. The meter has been touched.
+// fit compares a response with the bucket that a meter assumes. If they disagree, it changes how the meter counts. The
+// meter has been touched.
 func (p *Pool) fit(in *inst, o *store.Observed, made int64, tk *ticket) {
 	l := &p.spec.Limits[o.Limit]
 	if l.Kind != store.Bucket || in.ring == 0 {
@@ -139,7 +140,7 @@ func (p *Pool) fit(in *inst, o *store.Observed, made int64, tk *ticket) {
 	limit := p.defs[o.Limit].Window
 	switch {
 	case d.Kind == meter.Rolling:
-		if s.in > d.Window+resetError { // no window forgets later than its length
+		if s.in > d.Window+resetError { // the provider's window is longer: none forgets later than its length
 			p.turn(in, s.in, 0, in.Level)
 		}
 	case s.within(d.Window, resetError):
@@ -151,7 +152,7 @@ func (p *Pool) fit(in *inst, o *store.Observed, made int64, tk *ticket) {
 		p.stretch(in, s.longer(limit))
 	default:
 		from, _, _ := s.span(d.Window, resetError)
-		// A reset that comes too soon is no danger, and one beyond the window may be a mistake.
+		// An early reset is no danger, and a reset beyond the window may be a mistake: wait for a second one.
 		if early := s.in < from; (early || s.in > limit+resetError) && !m.doubt() || early && l.Size > 0 && !l.SizeIsDefault {
 			return
 		}
@@ -165,14 +166,14 @@ func (p *Pool) fit(in *inst, o *store.Observed, made int64, tk *ticket) {
 	m.resetAt = p.now + s.in
 }
 
-// doubt counts an answer that does not fit, and reports whether there have been enough.
+// doubt counts a response that does not fit, and reports whether there have been enoughDoubts in a row.
 func (m *model) doubt() bool {
 	m.doubts++
 	return m.doubts >= enoughDoubts
 }
 
-// prove notes an answer that fits a bucket and no window: right after a request a rolling one would
-// need all of its length, and the resets of a fixed one lie whole windows apart.
+// prove notes a response that fits a bucket and no window. Right after a request, a rolling window would state a reset a
+// whole window away. The resets of a fixed window lie whole windows apart.
 func (p *Pool) prove(m *model, d *meter.Def, s *statement) {
 	if m.resetAt == 0 || s.in >= d.Window-2*resetError {
 		return
@@ -183,6 +184,7 @@ func (p *Pool) prove(m *model, d *meter.Def, s *statement) {
 	}
 }
 
+// modelOf returns the model of a meter, and creates it if needed.
 func (p *Pool) modelOf(in *inst) *model {
 	if in.model == 0 {
 		in.model = p.models.New()
@@ -191,7 +193,7 @@ func (p *Pool) modelOf(in *inst) *model {
 	return p.models.At(in.model)
 }
 
-// stretch gives a bucket another window. What is charged drains at the new rate.
+// stretch gives a bucket another window. Its charges drain at the new rate.
 func (p *Pool) stretch(in *inst, window int64) {
 	m := p.modelOf(in)
 	d := p.defs[in.limit]
@@ -202,8 +204,8 @@ func (p *Pool) stretch(in *inst, window int64) {
 	}
 }
 
-// turn makes a meter a rolling window. The provider has seen what may still count, and may not have seen
-// the rest of what was bound.
+// turn makes a meter a rolling window. The provider has seen requests for the amount seen, which may still count. unseen
+// is the amount of arrived requests that it may not have seen when it made its response.
 func (p *Pool) turn(in *inst, window, seen, unseen int64) {
 	l := &p.spec.Limits[in.limit]
 	m := p.modelOf(in)
@@ -220,8 +222,8 @@ func (p *Pool) turn(in *inst, window, seen, unseen int64) {
 	m.Def, m.differs, m.doubts = d, true, 0
 }
 
-// explained reports that a provider counts more than the ledger because it counts in another way, and not because
-// somebody else uses the limit. The meter is counted in a way that is safe from then on.
+// explained reports whether a provider counts more than the ledger because it counts in another way, and not because
+// callers outside Sluice use the limit. If so, the meter counts in a safe way from then on.
 func (p *Pool) explained(in *inst, made, used int64) bool {
 	d, r := p.defOf(in), p.ring(in)
 	if ours, known := in.MostUsed(d, r, p.now, made); !known || used <= ours {
@@ -242,12 +244,12 @@ func (p *Pool) explained(in *inst, made, used int64) bool {
 	return true
 }
 
-// ownBurst reports that somebody gave a bucket a burst apart from its rate. No window has that, and as one it could not
-// hold requests that the burst allows.
+// ownBurst reports whether the configuration gives a bucket a burst that differs from its rate. Such a bucket stays a
+// bucket: as a window it could not hold requests that the burst allows.
 func ownBurst(l *store.Limit) bool { return l.Size > 0 && !l.SizeIsDefault && l.Burst != l.Size }
 
-// mayBeWindow reports whether our own requests explain used if the provider counts a window, where a meter is counted as a
-// bucket and nothing shows that it is one.
+// mayBeWindow reports whether our own requests explain used if the provider counts a window. It returns false for meters
+// that are not buckets, and for those that responses have shown to be one.
 func (p *Pool) mayBeWindow(in *inst, used int64) bool {
 	d, r := p.defOf(in), p.ring(in)
 	if d.Kind != meter.Bucket || r == nil || ownBurst(&p.spec.Limits[in.limit]) || used > r.Recent(d, p.now)+in.Held {
@@ -260,8 +262,8 @@ func (p *Pool) mayBeWindow(in *inst, used int64) bool {
 	return !m.proven && (m.resetAt == 0 || m.doubts > 0)
 }
 
-// comesBack notes when the provider will have forgotten what it states as used, where a meter has become
-// a rolling window and its size is the provider's.
+// comesBack notes when the provider will have forgotten the use that it states. It applies to meters that became a
+// rolling window and whose size comes from the provider.
 func (p *Pool) comesBack(in *inst, o *store.Observed) {
 	if in.model == 0 || o.ResetIn < 0 || o.Size <= 0 || o.Remaining < 0 || o.Remaining > o.Size {
 		return

@@ -9,7 +9,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// pauseRec is the gate of the whole pool, or of one model, key, or both.
+// pauseRec is the pause of the whole pool, of a model, of a key, or of both together. It stays while its state says more
+// than a new record would.
 type pauseRec struct {
 	pause.State
 	scope      store.Scope
@@ -18,19 +19,19 @@ type pauseRec struct {
 	prev, next int32
 }
 
-// maxGates bounds how many scopes can be paused at the same time; past it the whole
-// pool is.
+// maxGates bounds the number of pause records. Beyond it, a pause applies to the whole pool.
 const maxGates = 256
 
+// covers reports whether a pause applies to requests with a model and key.
 func (g *pauseRec) covers(model, key int32) bool {
 	return (g.scope&store.PerModel == 0 || g.model == model) && (g.scope&store.PerKey == 0 || g.key == key)
 }
 
-// stale reports that the gate is as good as a new one, or of a model or key that nobody came
-// back to.
+// stale reports whether the record can be dropped: it is as good as a new one, or no request came for its model or key
+// after the pause.
 func (g *pauseRec) stale(t int64) bool { return g.Idle(t) || g.scope != 0 && g.Abandoned(t) }
 
-// gateScope leaves of a scope what is known of the request.
+// gateScope reduces a scope to the attributes that the request has.
 func gateScope(scope store.Scope, model, key int32) (store.Scope, int32, int32) {
 	scope &= store.Shared
 	if scope&store.PerModel == 0 || model == 0 {
@@ -42,7 +43,7 @@ func gateScope(scope store.Scope, model, key int32) (store.Scope, int32, int32) 
 	return scope, model, key
 }
 
-// pauseOf finds or makes the gate of a scope.
+// pauseOf returns the pause record of a scope, and creates it if needed.
 func (p *Pool) pauseOf(scope store.Scope, model, key int32) int32 {
 	scope, model, key = gateScope(scope, model, key)
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
@@ -64,8 +65,8 @@ func (p *Pool) pauseOf(scope store.Scope, model, key int32) int32 {
 	return i
 }
 
-// splitLanes makes lanes of their own for what a gate or a limit tells apart. Those who
-// wait are put in line anew, in the order in which they came.
+// splitLanes gives the models or keys in scope lanes of their own, because a pause or a limit distinguishes them. It
+// queues all waiting requests again, in the order in which they came.
 func (p *Pool) splitLanes(scope store.Scope) {
 	if scope&^p.laneScopes == 0 {
 		return
@@ -106,7 +107,7 @@ func (p *Pool) dropPause(i int32) {
 	p.gates.Free(i)
 }
 
-// pausesAllow asks every gate that covers a model and key.
+// pausesAllow returns the combined verdict of all pauses that cover a model and key.
 func (p *Pool) pausesAllow(model, key int32) pause.Verdict {
 	all := pause.Verdict{OK: true}
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
@@ -124,8 +125,8 @@ func (p *Pool) pausesAllow(model, key int32) pause.Verdict {
 	return all
 }
 
-// dropStale drops gates that are as good as new, and those of models and keys that nobody came
-// back to. Every step begins with it: what is decided must not depend on who looked before.
+// dropStale drops stale pause records. Every step begins with it, so that no decision depends on earlier reads of the
+// pool.
 func (p *Pool) dropStale() {
 	for i := p.firstGate; i != 0; {
 		g := p.gates.At(i)
@@ -137,6 +138,7 @@ func (p *Pool) dropStale() {
 	}
 }
 
+// pausesSent tells pauses that a ticket was granted.
 func (p *Pool) pausesSent(t int32, tk *ticket) {
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		if g := p.gates.At(i); g.covers(tk.who.model, tk.who.key) {
@@ -145,7 +147,7 @@ func (p *Pool) pausesSent(t int32, tk *ticket) {
 	}
 }
 
-// pausesLost tells gates that a ticket ended with no answer.
+// pausesLost tells pauses that a ticket ended without an answer. unsent says that its request was never sent.
 func (p *Pool) pausesLost(t int32, tk *ticket, unsent bool) {
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		if g := p.gates.At(i); g.covers(tk.who.model, tk.who.key) {
@@ -154,6 +156,7 @@ func (p *Pool) pausesLost(t int32, tk *ticket, unsent bool) {
 	}
 }
 
+// limitsBind tells pauses that limits hold requests back now, which ends a ramp.
 func (p *Pool) limitsBind(who *names) {
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		if g := p.gates.At(i); g.covers(who.model, who.key) {
@@ -162,7 +165,7 @@ func (p *Pool) limitsBind(who *names) {
 	}
 }
 
-// limitsKnown ends the ramp that a pool of unknown limits begins with.
+// limitsKnown ends the ramp with which a pool of unknown limits begins.
 func (p *Pool) limitsKnown() {
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		if g := p.gates.At(i); g.scope == 0 {
@@ -171,11 +174,11 @@ func (p *Pool) limitsKnown() {
 	}
 }
 
-// strict reports where class order alone counts: after a pause, until the ramp is over.
-// All is for the whole pool, otherwise only lanes that a gate covers.
+// strict returns where a higher class always goes first: after a pause, until its ramp is over. That is the whole pool,
+// or the lanes that the pause covers.
 func (p *Pool) strict() order.Strictness { return p.strictFrom(pause.Probing) }
 
-// strictFrom is strict with gates that are in a phase or past it.
+// strictFrom is strict for pauses that are in a phase or past it.
 func (p *Pool) strictFrom(phase pause.Phase) (s order.Strictness) {
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		g := p.gates.At(i)
@@ -191,7 +194,7 @@ func (p *Pool) strictFrom(phase pause.Phase) (s order.Strictness) {
 	return s
 }
 
-// strictLane reports whether a gate that probes or ramps covers a lane.
+// strictLane reports whether a pause that is in a phase or past it covers a lane.
 func (p *Pool) strictLane(lane order.LaneKey, phase pause.Phase) bool {
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		g := p.gates.At(i)
@@ -202,8 +205,8 @@ func (p *Pool) strictLane(lane order.LaneKey, phase pause.Phase) bool {
 	return false
 }
 
-// holding reports that a gate is not open: one that concerns the ticket, if it is still
-// there.
+// holding reports whether a pause, probe or ramp is in force for a ticket. If the ticket has ended, any of the pool's
+// counts.
 func (p *Pool) holding(id store.ID) bool {
 	t, tk := p.find(id)
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
@@ -219,9 +222,8 @@ func (p *Pool) holding(id store.ID) bool {
 	return false
 }
 
-// judge moves the gates by the verdict on a request granted at granted. It reports a
-// refusal that is the first of its kind: later ones, of probes, say nothing new of the
-// ledger.
+// judge updates pauses with the verdict on a request that was granted at granted. It reports whether this is the first
+// refusal of a pause. Later ones, of probes, say nothing new about the ledger.
 func (p *Pool) judge(op *store.Op, who names, granted int64, t int32) bool {
 	hint := op.RetryAfter.Microseconds()
 	switch op.Verdict {
@@ -237,13 +239,14 @@ func (p *Pool) judge(op *store.Op, who names, granted int64, t int32) bool {
 	case store.VerdictOverloaded:
 		p.gateFor(op, who).Overloaded(p.now, granted, hint, p.overload, p.throttle.Cap)
 	case store.VerdictExhausted:
-		if g := p.gateFor(op, who); !g.Exhausted(p.now, granted, hint) { // until when is not known: as after any refusal
+		if g := p.gateFor(op, who); !g.Exhausted(p.now, granted, hint) { // the end is unknown: treat it as a refusal
 			g.Throttled(p.now, granted, 0, p.throttle)
 		}
 	}
 	return false
 }
 
+// gateFor returns the pause record for the verdict of op, and sets its cause.
 func (p *Pool) gateFor(op *store.Op, who names) *pauseRec {
 	g := p.gates.At(p.pauseOf(op.Scope, who.model, who.key))
 	p.setCause(g, op)
@@ -260,6 +263,7 @@ func (p *Pool) setCause(g *pauseRec, op *store.Op) {
 	p.names.Drop(old)
 }
 
+// pause pauses a scope by hand.
 func (p *Pool) pause(op *store.Op) {
 	if op.RetryAfter <= 0 {
 		refuse(op, store.CodeInvalid, -1, 0)
@@ -271,7 +275,7 @@ func (p *Pool) pause(op *store.Op) {
 	p.withNames(op, func(who names) {
 		g := p.gates.At(p.pauseOf(op.Scope, who.model, who.key))
 		wait := op.RetryAfter.Microseconds()
-		if g.Allow(p.now).Phase != pause.Paused || g.Until < p.now+wait { // else another reason holds for longer
+		if g.Allow(p.now).Phase != pause.Paused || g.Until < p.now+wait { // otherwise the current pause lasts longer
 			p.setCause(g, op)
 		}
 		g.Pause(p.now, wait)
@@ -279,16 +283,17 @@ func (p *Pool) pause(op *store.Op) {
 	op.Result.State = store.Ended
 }
 
+// resume ends all pauses by hand, except the pause after the store has lost its memory.
 func (p *Pool) resume(op *store.Op) {
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
-		if g := p.gates.At(i); g.scope != 0 || !p.lossHolds() { // that is not for anybody to end
+		if g := p.gates.At(i); g.scope != 0 || !p.lossHolds() {
 			g.Resume(p.now)
 		}
 	}
 	op.Result.State = store.Ended
 }
 
-// withNames lends op's model and key as interned names.
+// withNames calls f with op's model and key as interned names, which are valid during the call.
 func (p *Pool) withNames(op *store.Op, f func(names)) {
 	who := names{
 		model: p.names.Hold(op.Model[:min(len(op.Model), store.MaxName)]),

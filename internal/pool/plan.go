@@ -1,12 +1,12 @@
 package pool
 
-// pacesPlan reports that a class is paced on a meter because it is a window of a subscription.
+// pacesPlan reports whether a class is paced on a meter because the meter is a window of a subscription.
 func (p *Pool) pacesPlan(in *inst, class uint8) bool {
 	return class > 0 && p.spec.Pace && p.spec.Limits[in.limit].Plan
 }
 
-// hasPerson reports that an agent of the highest class is alive, or has used the window, or one of the ticket's windows that
-// are listed before it. The week comes first: who has used the plan in this week is expected again.
+// hasPerson reports whether an agent of the highest class is live, or has used this window or another subscription window
+// of the ticket. If that agent used the plan this week, it is expected to come back.
 func (p *Pool) hasPerson(tk *ticket, in *inst) bool {
 	if p.alive(0) || p.stockOf(in).used[0] > 0 {
 		return true

@@ -1,7 +1,11 @@
-// Package pool is a pool's state machine: tickets, meters, the queue and the gate
-// put together. It applies store operations at a time that it is given, and is the
-// same code wherever the state lives. All state is flat records behind
-// slabs; see package flat.
+// Package pool is the state machine of a pool. It decides which requests are granted, charges them to limits, queues
+// the others, and handles pauses, leases and members.
+//
+// A store calls Apply with a batch of operations and the current time. Nothing here reads a clock. The same code runs
+// for every store; for Redis it is translated to Lua. All state is flat records in slabs, see package flat.
+//
+// Apply handles every case. ApplyFast takes a shortcut with the same outcome while nothing waits and no pause is in
+// force, see fast.go.
 package pool
 
 import (
@@ -16,8 +20,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Pool is the state of one pool. It is not safe for concurrent use: the store that owns
-// it serialises. Where several processes share the state, each has a Pool on it.
+// Pool is the state of one pool. It is not safe for concurrent use: the store that owns it serializes the calls. Where
+// several processes share the state, each has a Pool on it. Times are in microseconds.
 type Pool struct {
 	*once
 	names    flat.Names
@@ -39,96 +43,96 @@ type Pool struct {
 	history  history
 	space    *flat.Space
 
-	// Derived from the spec.
+	// The spec and what is derived from it.
 	spec      store.Spec
-	known     int64 // the version of the spec that this is
+	known     int64 // version of spec
 	defs      [store.MaxLimits]meter.Def
-	shared    uint16      // set of limits that take part in the common order
-	ownScopes store.Scope // attributes that limits of the caller's own are scoped by
+	shared    uint16      // set of limits that agents share: without a scope, or per model or key
+	ownScopes store.Scope // scopes of all other limits
 	throttle  pause.Backoff
 	overload  pause.Backoff
 	unscoped  [store.MaxLimits]unscoped
-	policed   uint16 // set of shared limits of which something may be kept for others
+	policed   uint16 // set of shared limits that may keep room for other classes: see keptFrom
 	weights   [store.MaxClasses]int64
-	safe      [store.MaxClasses]int64 // thousandths of a stock that a class may always take
-	lease     int64                   // how long an agent lives that is not heard of; 0: none is alive
-	anyStrict bool                    // some limit insists on an answer
-	span      [store.MaxLimits]int64  // how long a charge stands once it is bound, at the most
+	safe      [store.MaxClasses]int64 // part of a stock that a class may always take, in thousandths
+	lease     int64                   // how long an agent stays live after its last sign of life; 0: no agent is live
+	anyStrict bool                    // some limit has a strict guard
+	span      [store.MaxLimits]int64  // longest time that a charge stands after its bound
 
-	knownParts int64 // the revision of what is withheld that defs have
+	knownParts int64 // revision of parts that defs have
 
-	// What the fast path has chosen for the request that it looks at: the sums of its meters, -1 where there is none.
+	// The fast path's choice for the current request: indexes into sums, -1 for a limit without a meter.
 	chosen    [store.MaxLimits]int32
 	chosenAt  uint32 // the step
 	chosenFor names
-	sums      []sums // of the meters that the fast path has charged, to be entered at the end of the step
+	sums      []sums // of the meters that the fast path uses in this step
 	lotsDue   int64  // no lot is due before
-	toEnter   int    // how many of the tallies of the minute before are still to be looked at
+	toEnter   int    // number of tallies of the previous minute that are still to be entered
 	crew
 
 	batch   []store.Op // being applied, or applied last
 	decided []store.ID // waiting tickets decided in this step that no op asked about
 }
 
-// once is the state of which there is only one of each.
+// once holds the state that a pool has exactly once.
 type once struct {
 	now        int64 // time of the latest step: never goes back
-	wake       int64 // when time alone may change something for those who wait
-	contact    int64 // when somebody last said anything
-	awake      int64 // since when there was no long silence
+	wake       int64 // when time alone may let a waiting request go; 0: never
+	contact    int64 // time of the latest operation of any session
+	awake      int64 // end of the latest long silence, see mostSilence
 	inFlight   int64
-	laneScopes store.Scope             // attributes that lanes are told apart by
+	laneScopes store.Scope             // scopes that have separate lanes
 	steps      uint32                  // of the fast path
 	asked      bool                    // some op of the batch was told to wait
-	stirred    bool                    // something happened that may let somebody go
-	rival      int32                   // while the line is gone through: who of the highest class waits behind the one looked at
-	aliveTill  [store.MaxClasses]int64 // when the last agent of a class will be dead
+	stirred    bool                    // something happened that may let a waiting request go
+	rival      int32                   // during a pass over the queue: a ticket of the highest class behind the current one, see findRival
+	aliveTill  [store.MaxClasses]int64 // until when a class is live
 	scatter    policy.Scatter
-	sweep      int32 // the next meter to look at for dropping
-	sweepDead  int32 // the next lease
-	sweepSess  int32
+	sweep      int32 // the meter that was checked last for dropping
+	sweepDead  int32 // the lease
+	sweepSess  int32 // the session
 	claims     uint32
-	firstGate  int32
+	firstGate  int32  // head of the list of pauses
 	lastSess   int32  // the session that asked last
-	forgotten  uint64 // highest number of the sessions that are no longer remembered
+	forgotten  uint64 // highest ticket number of all forgotten sessions
 	last429    int64
 	header     headerTime
-	single     [store.MaxLimits]int32 // the meters of limits without a scope
-	scoped     [store.MaxLimits]int32 // how many meters the others have
-	crowd      [store.MaxLimits]int32 // the meter of those that have none of their own, see crowd.go
-	crowdSize  [store.MaxLimits]int64 // the smallest size that was stated of that one
-	other      int32                  // the name that stands for all others
-	by         [store.MaxLimits]int32 // the members whose sizes of limits hold
+	single     [store.MaxLimits]int32 // meters of limits without a scope
+	scoped     [store.MaxLimits]int32 // number of meters of limits with a scope
+	crowd      [store.MaxLimits]int32 // meter of all scopes without one of their own, see crowd.go
+	crowdSize  [store.MaxLimits]int64 // smallest size that a response stated for a scope of the crowd
+	other      int32                  // the name otherName
+	by         [store.MaxLimits]int32 // names of the members whose sizes of limits hold
 	retired    uint16                 // set of limits that no member has
 	written    written                // the spec
 	wheel      wheel
 
-	failures    int32                  // sends in a row that the provider did not serve
-	unreached   bool                   // some of them had no answer
+	failures    int32                  // consecutive requests that the provider did not serve
+	unreached   bool                   // some of them had no response
 	unpaid      bool                   // all of them were billing stops
-	failure     int32                  // why the last of them failed, a name
-	failing     int64                  // when the first was
-	failed      int64                  // and the last
-	lostAt      int64                  // when the store was last said to have lost its memory; 0: never
-	firstMember int32                  // of those that are heard of, the one that was so the longest ago
-	lastMember  int32                  // and the one that was so just now
-	firstSilent int32                  // of the others
-	heardOf     int32                  // how many are
-	promised    int64                  // sum of all that members may believe to be theirs
-	hushed      int64                  // of those of them that are silent
-	nextHush    int64                  // when what is withheld may change; 0: never
-	nextFree    int64                  // when some of it may be free again; 0: nothing is withheld
-	partsRev    int64                  // of parts
-	parts       [store.MaxLimits]int64 // what is withheld of each limit, in 1/meter.Parts
+	failure     int32                  // name: why the last of them failed
+	failing     int64                  // time of the first
+	failed      int64                  // time of the last
+	lostAt      int64                  // when the store was last reported to have lost its memory; 0: never
+	firstMember int32                  // list of members that report, the oldest report first
+	lastMember  int32                  // end of that list
+	firstSilent int32                  // list of silent members
+	heardOf     int32                  // number of members that report
+	promised    int64                  // sum of the shares that members may believe they have, in 1/whole
+	hushed      int64                  // part of it that silent members have
+	nextHush    int64                  // when the withheld parts may change; 0: never
+	nextFree    int64                  // when a withheld part may come back; 0: nothing is withheld
+	partsRev    int64                  // revision of parts
+	parts       [store.MaxLimits]int64 // withheld part of each limit, in 1/meter.Parts
 }
 
-// New makes a pool at time now, on the heap.
+// New creates a pool on the heap at time now.
 func New(spec store.Spec, now store.Time) (*Pool, error) {
 	p := open(nil)
 	return p, p.start(spec, now)
 }
 
-// Create makes a pool in a new space.
+// Create creates a pool in a new space, for several processes to share.
 func Create(space *flat.Space, spec store.Spec, now store.Time) (*Pool, error) {
 	p := open(space)
 	if err := space.Seal(); err != nil {
@@ -141,7 +145,7 @@ func Create(space *flat.Space, spec store.Spec, now store.Time) (*Pool, error) {
 	return p, nil
 }
 
-// Attach returns the pool that is in a space.
+// Attach returns the pool that Create made in a space.
 func Attach(space *flat.Space) (*Pool, error) {
 	p := open(space)
 	if err := space.Seal(); err != nil {
@@ -150,7 +154,8 @@ func Attach(space *flat.Space) (*Pool, error) {
 	return p, p.Refresh()
 }
 
-// Layout identifies how pools are laid out in a space by this version of the code.
+// Layout returns a number that identifies the memory layout of pools in a space. Versions of the code with different
+// layouts cannot share a space.
 func Layout() uint64 {
 	mem := make([]byte, 256<<10)
 	space, err := flat.Mapped(mem, func(int64) error { return nil })
@@ -161,7 +166,7 @@ func Layout() uint64 {
 	return space.Layout()
 }
 
-// open lays the pool out.
+// open lays out the records of a pool, on the heap if space is nil.
 func open(space *flat.Space) *Pool {
 	p := &Pool{once: flat.Single[once](space), space: space}
 	p.names.Open(space)
@@ -185,7 +190,7 @@ func open(space *flat.Space) *Pool {
 	return p
 }
 
-// start sets up a new pool.
+// start sets up a new pool. If no limit has a known size, the pool begins with a ramp.
 func (p *Pool) start(spec store.Spec, now store.Time) error {
 	p.spec, p.now = spec, int64(now)
 	p.contact, p.awake = p.now, p.now
@@ -208,12 +213,12 @@ func (p *Pool) start(spec store.Spec, now store.Time) error {
 	return nil
 }
 
-// configure derives what can change without touching charges.
+// configure applies the settings of the spec that change no charges.
 func (p *Pool) configure() {
 	p.queue.Mode = order.Mode(p.spec.Order)
 	p.queue.Weights[emergency] = emergencyWeight
 	for i := range p.weights {
-		p.weights[i] = 1 // some may still wait in a class that is no more
+		p.weights[i] = 1 // requests may still wait in a class that was removed
 		if i < len(p.spec.Classes) {
 			p.weights[i] = p.spec.Classes[i].Weight
 		}
@@ -229,7 +234,7 @@ func backoff(b store.Backoff) pause.Backoff {
 	return pause.Backoff{Start: b.Start.Microseconds(), Factor: b.Factor, Cap: b.Cap.Microseconds()}
 }
 
-// anyKnown reports whether some limit has a size.
+// anyKnown reports whether the spec gives some limit a size.
 func (p *Pool) anyKnown() bool {
 	for _, l := range p.spec.Limits {
 		if l.Size > 0 {
@@ -239,13 +244,13 @@ func (p *Pool) anyKnown() bool {
 	return false
 }
 
-// Apply carries out ops at time now, in order, then lets in whoever can go.
+// Apply carries out ops at time now, in order, and sets their results. Then it grants every waiting request that can go.
 func (p *Pool) Apply(now store.Time, ops []store.Op) {
 	p.begin(now, len(ops) > 0)
 	p.carryOut(ops)
 }
 
-// begin does what time has brought.
+// begin moves the pool to time now: it expires tickets and drops stale pauses. heard says that the step has operations.
 func (p *Pool) begin(now store.Time, heard bool) {
 	p.now = max(p.now, int64(now))
 	if len(p.decided) > 0 {
@@ -277,7 +282,8 @@ func (p *Pool) begin(now store.Time, heard bool) {
 	}
 }
 
-// turnSecond begins another second. After a long silence all tallies are entered: agents may be forgotten in this step.
+// turnSecond begins another second. After a long silence it enters all tallies, because this step may forget their
+// agents.
 func (p *Pool) turnSecond() {
 	silence := p.now >= p.history.second+2*minute
 	if p.history.turn(p.now) {
@@ -288,11 +294,11 @@ func (p *Pool) turnSecond() {
 	}
 }
 
-// carryOut is the rest of a step.
+// carryOut applies the operations of a step and serves the queue.
 func (p *Pool) carryOut(ops []store.Op) {
 	p.batch = ops
 	for i := range ops {
-		if ops[i].Kind != store.OpTouch { // which is not about tickets
+		if ops[i].Kind != store.OpTouch { // a touch concerns no tickets
 			p.SpellOut()
 			break
 		}
@@ -305,7 +311,7 @@ func (p *Pool) carryOut(ops []store.Op) {
 		p.wake = 0
 	case p.stirred || p.wake != 0 && p.now >= p.wake:
 		p.serve()
-	default: // nobody can go who could not before; but a new one may have a deadline
+	default: // no waiting request can go now, but a new one may have a deadline
 		p.wakeAtDue()
 	}
 	p.stirred = false
@@ -318,15 +324,14 @@ func (p *Pool) carryOut(ops []store.Op) {
 // Now returns the time of the latest step.
 func (p *Pool) Now() store.Time { return store.Time(p.now) }
 
-// Serve is Apply with nothing to do: time has passed.
+// Serve is Apply without operations, for when time has passed.
 func (p *Pool) Serve(now store.Time) { p.Apply(now, nil) }
 
-// Decided returns the waiting tickets that the last step decided and that none of its
-// ops asked about. It is valid until the next step.
+// Decided returns the waiting tickets that the last step granted or ended and that none of its ops asked about. The
+// slice is valid until the next step.
 func (p *Pool) Decided() []store.ID { return p.decided }
 
-// Wake returns when to call Serve if nothing happens before: 0 if nobody waits for
-// time to pass.
+// Wake returns when to call Serve if no operation comes before. It returns 0 if no request waits for time to pass.
 func (p *Pool) Wake() store.Time { return store.Time(p.wake) }
 
 func (p *Pool) apply(i int) {
@@ -339,7 +344,7 @@ func (p *Pool) apply(i int) {
 	case store.OpPoll:
 		p.poll(op)
 		return
-	case store.OpTouch: // which comes every second from everyone, and seldom lets anybody go
+	case store.OpTouch: // every member sends one each second; few let a waiting request go
 		p.touched(op)
 		return
 	}
@@ -380,12 +385,12 @@ func (p *Pool) concludeAll() {
 		left = p.conclude(&p.batch[i]) || left
 	}
 	if left {
-		p.serve() // what they had claimed is free for others
+		p.serve() // the room they had claimed is free for others
 	}
 }
 
-// conclude completes what an op can say only after everyone was served. It reports
-// whether a request left the line because it would not wait that long.
+// conclude completes the result of an op after the queue was served. It refuses a request that finds the queue full, or
+// that would have to wait past its deadline, and reports whether it did.
 func (p *Pool) conclude(op *store.Op) bool {
 	r := &op.Result
 	if p.firstGate != 0 {
@@ -398,7 +403,7 @@ func (p *Pool) conclude(op *store.Op) bool {
 	if t == 0 {
 		return false // another op of the batch has ended it
 	}
-	if tk.state != stateWaiting { // granted meanwhile, to one who had asked before
+	if tk.state != stateWaiting { // the op polled an older request, and this step granted it
 		p.decided = slices.DeleteFunc(p.decided, func(id store.ID) bool { return id == op.ID })
 		p.poll(op)
 		return false
@@ -408,7 +413,7 @@ func (p *Pool) conclude(op *store.Op) bool {
 	tk.surplus = false
 	asks := op.Kind == store.OpAcquire || op.Kind == store.OpRenew
 	if op.Kind == store.OpAcquire && op.Wait < 0 && !full {
-		return false // it waits as long as it takes; a poll says why
+		return false // it waits without a deadline; a poll says why
 	}
 	r.Reason = p.why(t)
 	switch {

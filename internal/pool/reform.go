@@ -11,13 +11,13 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// written is where the spec is kept for the other processes that share a pool.
+// written says where in the space the spec is stored, for all processes that share the pool.
 type written struct {
 	version  int64
 	at, size int64
 }
 
-// write stores the spec.
+// write stores the spec in the space, if there is one.
 func (p *Pool) write() {
 	if p.space == nil {
 		return
@@ -28,7 +28,7 @@ func (p *Pool) write() {
 	p.known = w.version
 }
 
-// Refresh takes in what other processes have changed since: where records are, and the spec.
+// Refresh applies what other processes have changed since: the addresses of records, the withheld parts, and the spec.
 func (p *Pool) Refresh() error {
 	p.space.Refresh()
 	if p.knownParts != p.partsRev {
@@ -48,15 +48,15 @@ func (p *Pool) Refresh() error {
 	return nil
 }
 
-// Reset is Refresh after the space was restored to an earlier state.
+// Reset is Refresh for a space that was restored to an earlier state.
 func (p *Pool) Reset() error {
 	p.space.Reset()
 	p.known, p.knownParts = 0, -1
 	return p.Refresh()
 }
 
-// adopt derives everything from the limits of a spec that another process may have written: all
-// processes have to derive the same, whatever limits they have seen before.
+// adopt sets the spec and derives all other settings from it alone. Another process may have written the spec, and all
+// processes must derive the same, whatever limits they had before.
 func (p *Pool) adopt(spec store.Spec) error {
 	p.spec = spec
 	p.shared, p.ownScopes, p.anyStrict = 0, 0, false
@@ -71,7 +71,7 @@ func (p *Pool) adopt(spec store.Spec) error {
 	return nil
 }
 
-// Is reports whether the pool has exactly this spec, whoever states it.
+// Is reports whether the pool has exactly this spec, regardless of the member that states it.
 func (p *Pool) Is(spec *store.Spec) bool {
 	mine, theirs := p.spec, *spec
 	mine.Member, theirs.Member, theirs.Restate = "", "", false
@@ -86,20 +86,18 @@ func (p *Pool) Is(spec *store.Spec) bool {
 	return len(mine.Limits) == p.inUse() && bytes.Equal(oplog.AppendSpec(nil, &mine), oplog.AppendSpec(nil, &theirs))
 }
 
-// A limit that no member has any more is retired: requests do not count against it, and its place
-// and its charges stay. If a member comes that has it, it is as if it had never been gone. Only when there
-// is no more room does another take its place.
-
+// isRetired reports whether no member has limit i any more. Requests do not count against a retired limit. Its index and
+// charges stay, so it continues unchanged if a member adds it back. Another limit takes its index only when there is no
+// other.
 func (p *Pool) isRetired(i int) bool { return p.retired&(1<<i) != 0 }
 
 // inUse counts the limits that are not retired.
 func (p *Pool) inUse() int { return len(p.spec.Limits) - bits.OnesCount16(p.retired) }
 
-// ErrCrowded tells that a pool has no place for another limit: too many were changed, and
-// tickets still stand on them.
+// ErrCrowded is returned when a pool has no index for another limit, because tickets still use too many retired ones.
 var ErrCrowded = errors.New("too many limits were changed while requests that count against them are under way: try again when they are over")
 
-// Index returns the place of a limit in the pool, -1 if there is none of that name.
+// Index returns the index of the limit with a name, or -1 if no limit in force has it.
 func (p *Pool) Index(name string) int {
 	for i := range p.spec.Limits {
 		if p.spec.Limits[i].Name == name && !p.isRetired(i) {
@@ -109,13 +107,14 @@ func (p *Pool) Index(name string) int {
 	return -1
 }
 
-// Limits returns the limits by their places, and the set of those that are in force.
+// Limits returns all limits by index, and the set of those in force.
 func (p *Pool) Limits() (all []store.Limit, inForce uint16) { return p.spec.Limits, p.inForce() }
 
-// Reform takes on the spec of a member whose limits may come in another order. Charges
-// stay. A member that is alone replaces what others have left: limits that it does not have
-// are retired. Otherwise everyone has the same limits, and the smaller size holds. One that restates
-// has users: what came instead of a limit takes over what is charged to it.
+// Reform applies the spec of a member. Its limits may come in another order than the pool's. Charges stay.
+//
+// If the member is alone, its spec replaces the pool's: limits that it does not have are retired. Otherwise all members
+// must have the same limits, and the smallest size of each counts. With spec.Restate the member changes limits that are
+// in use, so a limit that replaces another takes over its charges.
 func (p *Pool) Reform(spec store.Spec, alone bool) error {
 	if err := p.Fits(&spec, alone); err != nil {
 		return err
@@ -123,7 +122,7 @@ func (p *Pool) Reform(spec store.Spec, alone bool) error {
 	p.SpellOut()
 	p.stirred = true
 	restates := spec.Restate
-	spec.Restate = false // that is said once
+	spec.Restate = false // applies to this call only
 	before, replaces := p.inForce(), alone && !p.hasLimits(&spec)
 	var line []lifted
 	if replaces {
@@ -134,7 +133,7 @@ func (p *Pool) Reform(spec store.Spec, alone bool) error {
 			p.retired |= 1 << i
 		}
 	}
-	stay := before // places whose limits are the same as before
+	stay := before // set of limits that stay the same
 	for _, n := range spec.Limits {
 		var err error
 		i := p.like(&n)
@@ -165,7 +164,7 @@ func (p *Pool) Reform(spec store.Spec, alone bool) error {
 	return nil
 }
 
-// Stated returns the spec with the limits that are in force.
+// Stated returns the spec with only the limits in force.
 func (p *Pool) Stated() store.Spec {
 	s := p.spec
 	s.Limits = nil
@@ -177,10 +176,10 @@ func (p *Pool) Stated() store.Spec {
 	return s
 }
 
-// Edition changes whenever what is stated does.
+// Edition returns a number that changes whenever the spec does.
 func (p *Pool) Edition() int64 { return p.known }
 
-// hasLimits reports that the limits in force are those of a spec, whatever their sizes.
+// hasLimits reports whether the limits in force are those of a spec, regardless of their sizes.
 func (p *Pool) hasLimits(spec *store.Spec) bool {
 	for i := range spec.Limits {
 		if k := p.like(&spec.Limits[i]); k < 0 || p.isRetired(k) {
@@ -190,13 +189,12 @@ func (p *Pool) hasLimits(spec *store.Spec) bool {
 	return len(spec.Limits) == p.inUse()
 }
 
-// like returns the place of a limit of the same name and nature, retired or not, -1 if there is
-// none.
+// like returns the index of a limit with the same name and nature, retired or not, or -1 if there is none.
 func (p *Pool) like(n *store.Limit) int {
 	return slices.IndexFunc(p.spec.Limits, func(l store.Limit) bool { return l.Name == n.Name && sameNature(&l, n) })
 }
 
-// changeLimit takes on what a member states of a limit that there is.
+// changeLimit applies what a member states about existing limit i. Unless the member is alone, only a smaller size counts.
 func (p *Pool) changeLimit(i int, n *store.Limit, member string, alone bool) error {
 	l := &p.spec.Limits[i]
 	l.Estimated, l.SizeIsDefault, l.Plan, l.Reset = n.Estimated, n.SizeIsDefault, n.Plan, n.Reset
@@ -217,13 +215,14 @@ func (p *Pool) changeLimit(i int, n *store.Limit, member string, alone bool) err
 	return p.resize(i)
 }
 
-// addLimit finds a place for a limit, rather not one that was in force before.
+// addLimit adds a limit and returns its index. If all indexes are used, it replaces a retired limit, preferably one that
+// is not in the set before.
 func (p *Pool) addLimit(n store.Limit, member string, before uint16) (place int, err error) {
 	i := len(p.spec.Limits)
 	if i < store.MaxLimits {
 		p.spec.Limits = append(p.spec.Limits, n)
 	} else if i = p.vacate(n.Unit, before); i < 0 {
-		return i, ErrCrowded // Fits has seen to it that this is not so
+		return i, ErrCrowded // cannot happen: Fits has checked
 	}
 	p.spec.Limits[i] = n
 	p.retired &^= 1 << i
@@ -231,14 +230,14 @@ func (p *Pool) addLimit(n store.Limit, member string, before uint16) (place int,
 	return i, p.define(i)
 }
 
-// setBy notes whose size of a limit holds.
+// setBy notes the member whose size of limit i counts.
 func (p *Pool) setBy(i int, member string) {
 	old := p.by[i]
 	p.by[i] = p.names.Hold(member[:min(len(member), store.MaxName)])
 	p.names.Drop(old)
 }
 
-// Fits reports why Reform would refuse a spec.
+// Fits returns the error with which Reform would refuse a spec, or nil.
 func (p *Pool) Fits(spec *store.Spec, alone bool) error {
 	if err := checkSpec(spec); err != nil {
 		return err
@@ -269,7 +268,8 @@ func (p *Pool) Fits(spec *store.Spec, alone bool) error {
 	return nil
 }
 
-// vacant counts the places that a spec does not need and nobody stands on. Those who wait do not count if they are lifted.
+// vacant counts the indexes of limits that a spec does not have and that no ticket uses. With lifts, waiting tickets do
+// not count.
 func (p *Pool) vacant(spec *store.Spec, lifts bool) (n int) {
 	standing := p.limitsInUse(lifts)
 	for i := range p.spec.Limits {
@@ -281,7 +281,7 @@ func (p *Pool) vacant(spec *store.Spec, lifts bool) (n int) {
 	return n
 }
 
-// limitsInUse is the set of limits that tickets stand on, or with granted, those that were.
+// limitsInUse returns the set of limits that tickets use. With granted, waiting tickets do not count.
 func (p *Pool) limitsInUse(granted bool) (set uint16) {
 	for t := int32(1); t < p.tickets.End(); t++ {
 		if tk := p.tickets.At(t); tk.state != 0 && (!granted || tk.state != stateWaiting) {
@@ -293,8 +293,8 @@ func (p *Pool) limitsInUse(granted bool) (set uint16) {
 	return set
 }
 
-// vacate makes the place of a retired limit free for another: rather one of the same unit, rather one on which nothing is
-// charged, and best one that was not in force just before. It returns -1 if there is none.
+// vacate frees the index of a retired limit for another, and returns it or -1 if there is none. It prefers limits that
+// were not in force before, then limits without charges, then limits of the same unit.
 func (p *Pool) vacate(unit string, before uint16) int {
 	standing, place, best := p.limitsInUse(false), -1, -1
 	for i := range p.spec.Limits {
@@ -319,7 +319,7 @@ func (p *Pool) vacate(unit string, before uint16) int {
 		return -1
 	}
 	if p.spec.Limits[place].Unit != unit {
-		p.history.forgetUnits() // their columns are about to change
+		p.history.forgetUnits() // the columns are about to change
 	}
 	for i := int32(1); i < p.insts.End(); i++ {
 		if in := p.insts.At(i); in.used && int(in.limit) == place {
@@ -331,7 +331,7 @@ func (p *Pool) vacate(unit string, before uint16) int {
 	return place
 }
 
-// isIdle reports that nothing is charged to a limit.
+// isIdle reports whether a limit has no charges.
 func (p *Pool) isIdle(limit int) bool {
 	for i := int32(1); i < p.insts.End(); i++ {
 		if in := p.insts.At(i); in.used && int(in.limit) == limit {
@@ -352,12 +352,13 @@ func find(limits []store.Limit, name string) *store.Limit {
 	return nil
 }
 
+// sameNature reports whether two limits count alike, so that one can take over the meters of the other. Sizes may differ.
 func sameNature(a, b *store.Limit) bool {
 	return a.Kind == b.Kind && a.Window == b.Window && a.Per == b.Per && a.Guard == b.Guard && a.Late == b.Late && a.Unit == b.Unit &&
 		(a.Slack == b.Slack || slice(a) == slice(b))
 }
 
-// slice is the width of a meter's slices: what is in them cannot be told apart anew.
+// slice returns the width of a meter's slices, or -1 for an invalid limit. Existing slices cannot be divided again.
 func slice(l *store.Limit) int64 {
 	d, err := compile(l)
 	if err != nil {
@@ -366,7 +367,7 @@ func slice(l *store.Limit) int64 {
 	return d.Slice
 }
 
-// smaller reports whether the size that n states holds although l was stated before.
+// smaller reports whether n states a smaller size or burst than l. An unknown size is larger than any other.
 func smaller(n, l *store.Limit) bool {
 	return n.Size > 0 && (l.Size == 0 || n.Size < l.Size || n.Size == l.Size && n.Burst < l.Burst)
 }

@@ -6,8 +6,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// serve lets in whoever can go, in order, and works out when time alone will let
-// in the next.
+// serve grants every waiting request that can go, in order. Then it sets when time alone may let the next one go.
 func (p *Pool) serve() {
 	p.wake = 0
 	if p.queue.Len() == 0 {
@@ -25,21 +24,22 @@ func (p *Pool) serve() {
 	}
 }
 
-// wakeAtDue wakes for the next ticket that expires.
+// wakeAtDue sets the wake time to the next expiry of a ticket, if that is earlier.
 func (p *Pool) wakeAtDue() {
 	if at := p.wheel.nextDue(p); at != 0 {
 		p.wakeAt(at)
 	}
 }
 
+// wakeAt sets the wake time to t, if that is earlier.
 func (p *Pool) wakeAt(t int64) {
 	if t < meter.Never && (p.wake == 0 || t < p.wake) {
 		p.wake = max(t, p.now+1)
 	}
 }
 
-// serveOne goes through the heads of the lanes, in order, until one can go or is
-// parked, and reports whether there was one.
+// serveOne makes one pass over the heads of the lanes, in order. It stops at the first head that it grants, parks or
+// dismisses. It reports whether another pass is needed.
 func (p *Pool) serveOne() bool {
 	p.wake = 0
 	p.claims++ // claims of earlier passes are void
@@ -74,10 +74,10 @@ func (p *Pool) serveOne() bool {
 			p.wakeAt(min(at, p.now+lookAgain))
 			p.queue.Held(h)
 			again = p.passOn(tk) || again
-			continue // other classes may go
+			continue // other classes may still go
 		}
 		if at := p.lacksShared(tk); at != 0 {
-			if p.policed != 0 { // once something is kept from it, others may go past it
+			if p.policed != 0 { // once a policy keeps room from it, others may overtake it
 				at = min(at, p.now+lookAgain)
 			}
 			p.wakeAt(at)
@@ -93,12 +93,11 @@ func (p *Pool) serveOne() bool {
 	return again
 }
 
-// lookAgain is how long one that is kept back is left alone. What it is kept for depends on
-// what several classes and meters do: no single moment can be named for all that may change it.
+// lookAgain is the longest time between two checks of a request that a policy holds back. Several classes and meters
+// decide when it may go, so no exact time can be computed.
 const lookAgain = 10_000_000
 
-// findRival notes the first of the highest class that could go if there were room, and
-// returns its place in the line.
+// findRival sets rival to the first ticket of the highest class that no pause holds, and returns its index in heads.
 func (p *Pool) findRival(heads []order.Head) int {
 	p.rival = 0
 	if p.policed == 0 || !p.spec.Pace {
@@ -117,9 +116,8 @@ func (p *Pool) findRival(heads []order.Head) int {
 	return 0
 }
 
-// passOn lets the next one look at limits of the caller's own that tk has waited for:
-// it has come back from there, and something else keeps it. It reports whether there
-// is any to look.
+// passOn is called for a ticket that was parked on a limit of its own and is now held back by something else. It lets
+// the next request parked on that limit try, and reports whether there is one.
 func (p *Pool) passOn(tk *ticket) (any bool) {
 	if !tk.parked {
 		return false
@@ -131,8 +129,8 @@ func (p *Pool) passOn(tk *ticket) (any bool) {
 	return any
 }
 
-// tooBig returns the limit that was made smaller than what a waiter wants of it, or -1.
-// It would wait forever, with all who need the limit behind it.
+// tooBig returns a limit that has become smaller than the request, or -1. Such a request would wait forever, and block
+// all requests behind it that need the limit.
 func (p *Pool) tooBig(tk *ticket) int {
 	for k := range tk.n {
 		c := &tk.charges[k]
@@ -143,7 +141,7 @@ func (p *Pool) tooBig(tk *ticket) int {
 	return -1
 }
 
-// dismiss sends a waiter away that can never go.
+// dismiss refuses a waiting request that can never go.
 func (p *Pool) dismiss(t int32, tk *ticket, limit int) {
 	if tk.op > 0 {
 		refuse(&p.batch[tk.op-1], store.CodeCapacity, limit, 0)
@@ -154,8 +152,8 @@ func (p *Pool) dismiss(t int32, tk *ticket, limit int) {
 	p.end(t, tk)
 }
 
-// lacksOwn returns the first meter of the caller's own that has no room for it, or for
-// which somebody has waited longer, and when it will be ready.
+// lacksOwn returns the first meter of an unshared limit that has no room for the ticket, or that an earlier request is
+// parked on, and when the meter will have room. It returns 0 if there is none.
 func (p *Pool) lacksOwn(tk *ticket) (on int32, at int64) {
 	for k := range tk.n {
 		c := &tk.charges[k]
@@ -164,7 +162,7 @@ func (p *Pool) lacksOwn(tk *ticket) (on int32, at int64) {
 		}
 		in, d, r := p.touchCharge(c)
 		if p.queue.ParkedBefore(tk.waiter, c.inst) {
-			return c.inst, meter.Never // until that one goes
+			return c.inst, meter.Never // until the earlier request goes
 		}
 		if in.room(d, r, c.Amount) < c.Amount {
 			tk.lacked |= 1 << c.limit
@@ -174,8 +172,8 @@ func (p *Pool) lacksOwn(tk *ticket) (on int32, at int64) {
 	return 0, 0
 }
 
-// lacksShared notes which shared limits have no room beside what those ahead have
-// claimed. It returns 0 if none, else when time alone could make room.
+// lacksShared notes the shared limits that have no room for the ticket beside the claims of earlier requests. It returns
+// 0 if all have room, and otherwise when time alone could make room.
 func (p *Pool) lacksShared(tk *ticket) (at int64) {
 	for k := range tk.n {
 		c := &tk.charges[k]
@@ -188,7 +186,7 @@ func (p *Pool) lacksShared(tk *ticket) (at int64) {
 			continue
 		}
 		tk.lacked |= 1 << c.limit
-		ready := int64(meter.Never) // those ahead go first, and wake us when they do
+		ready := int64(meter.Never) // when the requests ahead go, the queue is served again
 		switch {
 		case claimed == 0:
 			ready = in.readyAt(d, r, p.now, c.Amount)
@@ -200,9 +198,10 @@ func (p *Pool) lacksShared(tk *ticket) (at int64) {
 	return at
 }
 
-// everything is a claim that leaves nothing to those behind.
+// everything is a claim that leaves no room to the requests behind.
 const everything = 2 * store.MaxAmount
 
+// claimed returns what requests have claimed of a meter in this pass.
 func (in *inst) claimed(pass uint32) int64 {
 	if in.pass != pass {
 		return 0
@@ -210,17 +209,16 @@ func (in *inst) claimed(pass uint32) int64 {
 	return in.claim
 }
 
-// begin makes what was claimed and kept in earlier passes void.
+// begin clears the claims and marks of earlier passes.
 func (in *inst) begin(pass uint32) {
 	if in.pass != pass {
 		in.pass, in.claim, in.kept = pass, 0, 0
 	}
 }
 
-// claim keeps from those behind every limit that the waiter has ever lacked, and its
-// own cost on the others. So one that needs much of two limits gets there though
-// small ones stream past on each. Claims are not charges: they bind nobody ahead, and
-// end with the pass.
+// claim reserves room for a waiting request against the requests behind it: all of every limit that it has ever lacked,
+// and its own cost on the others. So a request that needs much of two limits gets its turn although small requests keep
+// using each. Claims are not charges. They do not affect requests ahead, and end with the pass.
 func (p *Pool) claim(tk *ticket) {
 	for k := range tk.n {
 		c := &tk.charges[k]
@@ -237,7 +235,7 @@ func (p *Pool) claim(tk *ticket) {
 	}
 }
 
-// admit grants a waiter.
+// admit grants a waiting request. If no op of this step waits for it, its caller has collectWithin to collect it.
 func (p *Pool) admit(t int32) {
 	tk := p.tickets.At(t)
 	costs := p.costs(tk)
@@ -259,8 +257,8 @@ func (p *Pool) admit(t int32) {
 	p.decided = append(p.decided, tk.id)
 }
 
-// estimate returns about when need will have gone, behind what others want before it. What is
-// withheld may be free before that.
+// estimate returns about when first before and then need will have been granted on a meter. If a part of the limit is
+// withheld, it may come back before that.
 func (p *Pool) estimate(in *inst, d *meter.Def, r *meter.Ring, before, need int64) int64 {
 	at := in.Estimate(d, r, p.now, before, need)
 	if d.Part != 0 {
@@ -285,7 +283,7 @@ func (p *Pool) why(t int32) store.Reason {
 		}
 		if in.room(d, ring, c.Amount) < c.Amount {
 			r.Code = store.CodeLimit
-			if r.Limit < 0 { // when it will have room nobody knows, but which it is
+			if r.Limit < 0 { // the time is unknown, but the limit is not
 				r.Limit = int8(c.limit)
 			}
 		}
@@ -301,7 +299,7 @@ func (p *Pool) why(t int32) store.Reason {
 		at = max(at, v.At)
 	}
 	if at >= meter.Never {
-		at = p.now // nobody knows
+		at = p.now // unknown
 	}
 	if at > p.now {
 		r.At = store.Time(at)

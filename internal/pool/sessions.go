@@ -6,20 +6,19 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// session remembers how far the ids of one caller of the pool have come, so that a
-// ticket that has ended is known as such without being kept.
+// session stores the highest ticket number of a session. So a ticket that has ended is recognized without its record.
 type session struct {
 	id, high uint64
-	last     int64
-	kept     int64 // when those of its tickets that wait die if nothing is heard of them
-	open     int32 // tickets that have not ended
-	waiting  int32 // of them
-	watched  int32 // of them: tied, and bounded only when the session is said to be gone
-	member   int32 // its record, if it keeps in touch
-	_        int32 // a free record's link
+	last     int64 // when it was last used
+	kept     int64 // until when its heartbeat keeps its tickets alive
+	open     int32 // number of tickets that have not ended
+	waiting  int32 // of these, waiting
+	watched  int32 // of these, tied with store.TieGone
+	member   int32 // its record, if it is a member
+	_        int32 // link of a free record
 }
 
-// sessionMemory is how long a session that is not used is remembered.
+// sessionMemory is how long an unused session is remembered, in microseconds.
 const sessionMemory = 10 * 60 * 1_000_000
 
 func sessionHash(id uint64) uint32 { return uint32(flat.Mix(id)) }
@@ -34,6 +33,7 @@ func (p *Pool) findSession(id uint64) int32 {
 	return 0
 }
 
+// sessionOf returns the session with an id, and creates it if needed. It sets lastSess to it.
 func (p *Pool) sessionOf(id uint64) *session {
 	if p.lastSess != 0 {
 		if s := p.sessions.At(p.lastSess); s.id == id && !p.past(s) {
@@ -56,8 +56,8 @@ func (p *Pool) sessionOf(id uint64) *session {
 	return s
 }
 
-// keep lets all tickets of a session that wait outlive this: they are not touched, and found alive when
-// their time comes.
+// keep handles the heartbeat of a session. It changes no ticket: expire sees that the session is alive when a ticket is
+// due.
 func (p *Pool) keep(op *store.Op) {
 	op.Result.State = store.Unknown
 	if i := p.findSession(op.ID.Session); i != 0 && op.Alive <= store.MaxTTL {
@@ -72,12 +72,13 @@ func (p *Pool) keep(op *store.Op) {
 
 const (
 	sessionLife = int64(store.SessionLife / 1000)
-	// mostSilence is how long nobody may say anything before that proves nothing about anybody: the store may not have
-	// been reachable. It is less than what a session has left when it misses a beat.
+	// mostSilence is the longest time without any operation that proves something about a session. After a longer one
+	// the store may have been unreachable, so no session counts as gone. It is less than the time that a session has
+	// left when it misses a heartbeat.
 	mostSilence = 6_000_000
 )
 
-// heardSomething notes that the pool can be reached. When that was not so for a while, all sessions have their time anew.
+// heardSomething notes an operation: the pool can be reached. After a long silence all sessions get their full time again.
 func (p *Pool) heardSomething() {
 	if p.now-p.contact > mostSilence {
 		p.awake = p.now
@@ -85,7 +86,7 @@ func (p *Pool) heardSomething() {
 	p.contact = p.now
 }
 
-// aliveUntil returns until when the session of a ticket counts as alive, as far as is known now.
+// aliveUntil returns until when the session of a ticket counts as alive, by what is known now.
 func (p *Pool) aliveUntil(tk *ticket) int64 {
 	until := max(p.sessions.At(tk.session).kept, p.awake+sessionLife)
 	if p.now-p.contact > mostSilence {
@@ -94,8 +95,8 @@ func (p *Pool) aliveUntil(tk *ticket) int64 {
 	return until
 }
 
-// gone bounds the tied tickets of sessions whose process is known to be gone, and ends their membership. With a number, these
-// are so many sessions in a row: those that the ids of one process can have.
+// gone handles the report that a process is gone: it bounds the tied tickets of its sessions and ends their membership.
+// op.ID.N is the number of consecutive session ids that the process can have used; 0 means one.
 func (p *Pool) gone(op *store.Op) {
 	op.Result.State = store.Ended
 	from := op.ID.Session
@@ -122,15 +123,16 @@ func (p *Pool) gone(op *store.Op) {
 	p.scheduleWithheld()
 }
 
-// Places of a session that is gone come back when its provider has had the time to notice: the usual time to an answer,
-// within these bounds.
+// Concurrency of a session that is gone comes back when the provider has had time to notice: after the usual time to a
+// response, within these bounds.
 const (
 	leastLinger = 1_000_000
 	mostLinger  = 3_000_000
 )
 
-// orphan bounds a ticket whose session is gone. Proven tells that its process is, and not only silent: then not even a charge
-// that insists on an answer has to wait for the end of the ticket's time to live, because nothing more can be sent.
+// orphan bounds the charges of a ticket whose session is gone. proven says that its process has ended and is not only
+// silent. Then it can send nothing more, so charges with a strict guard need not wait for the end of the ticket's time to
+// live.
 func (p *Pool) orphan(t int32, tk *ticket, proven bool) {
 	tk.lost = true
 	if !tk.answered {
@@ -146,7 +148,7 @@ func (p *Pool) orphan(t int32, tk *ticket, proven bool) {
 	p.schedule(t, tk, min(tk.ends, p.now+min(max(p.header.median, leastLinger), mostLinger)))
 }
 
-// dropLost gives back the places of a ticket that was lost. Charges that insist on an answer stay.
+// dropLost releases the concurrency of a lost ticket and ends it. Charges with a strict guard stay.
 func (p *Pool) dropLost(t int32, tk *ticket) {
 	held := false
 	for k := range tk.n {
@@ -165,7 +167,7 @@ func (p *Pool) dropLost(t int32, tk *ticket) {
 	p.end(t, tk)
 }
 
-// EachWatched calls f for every session that has tickets which are bounded only when it is said to be gone, until f reports false.
+// EachWatched calls f for every session that has tickets tied with [store.TieGone], until f returns false.
 func (p *Pool) EachWatched(f func(session uint64) bool) {
 	for i := int32(1); i < p.sessions.End(); i++ {
 		if s := p.sessions.At(i); s.watched > 0 && !f(s.id) {
@@ -174,13 +176,13 @@ func (p *Pool) EachWatched(f func(session uint64) bool) {
 	}
 }
 
-// past reports that a session counts as forgotten, whether or not anybody has come by to do so.
+// past reports whether a session counts as forgotten, even if no sweep has dropped its record yet.
 func (p *Pool) past(s *session) bool {
 	return s.open == 0 && s.member == 0 && p.now-s.last >= sessionMemory
 }
 
-// sweepSessions forgets sessions that have not been used for long and have no tickets. An id that comes
-// back after that is taken for a new one, so the memory outlasts any resend.
+// sweepSessions checks n sessions and drops those that have no tickets and were not used for sessionMemory. A ticket id
+// that is sent again after that counts as new, so sessionMemory is longer than any resend takes.
 func (p *Pool) sweepSessions(n int) {
 	for range n {
 		if p.sweepSess++; p.sweepSess >= p.sessions.End() {
@@ -193,10 +195,10 @@ func (p *Pool) sweepSessions(n int) {
 
 func (p *Pool) sweepSession() {
 	s := p.sessions.At(p.sweepSess)
-	if s.last == 0 || !p.past(s) { // or it is free
+	if s.last == 0 || !p.past(s) { // last is 0 in a free record
 		return
 	}
-	p.forgotten = max(p.forgotten, s.high) // no number that was given out comes again
+	p.forgotten = max(p.forgotten, s.high) // no ticket number is used twice
 	p.sessIx.Remove(sessionHash(s.id), p.sweepSess)
 	p.sessions.Free(p.sweepSess)
 	p.lastSess = 0

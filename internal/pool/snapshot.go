@@ -11,12 +11,12 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Snapshot reads the state at time now.
+// Snapshot returns the state of the pool at time now. While no request waits, it also expires tickets.
 func (p *Pool) Snapshot(now store.Time) store.Snapshot {
 	p.now = max(p.now, int64(now))
 	p.SpellOut()
 	if p.queue.Len() == 0 {
-		p.expireTickets() // while somebody waits, Wake sees to it
+		p.expireTickets() // while requests wait, the steps at Wake expire tickets
 	}
 	if p.nextHush != 0 && p.now >= p.nextHush {
 		p.hush()
@@ -77,13 +77,13 @@ func (p *Pool) Waiting(session uint64) int {
 	return int(p.sessions.At(i).waiting)
 }
 
-// IsMember reports whether a session keeps in touch.
+// IsMember reports whether a session is a member.
 func (p *Pool) IsMember(session uint64) bool {
 	i := p.findSession(session)
 	return i != 0 && p.sessions.At(i).member != 0
 }
 
-// EachWaiting calls f with every session that has tickets waiting, until it returns false.
+// EachWaiting calls f for every session with waiting tickets, until f returns false.
 func (p *Pool) EachWaiting(f func(session uint64) bool) {
 	if p.queue.Len() == 0 {
 		return
@@ -95,7 +95,7 @@ func (p *Pool) EachWaiting(f func(session uint64) bool) {
 	}
 }
 
-// Pending returns the tickets of some sessions that wait, or are granted and not collected.
+// Pending returns the tickets that wait, or are granted and not collected, of the sessions that of accepts.
 func (p *Pool) Pending(of func(session uint64) bool) []store.ID {
 	var ids []store.ID
 	for i := int32(1); i < p.tickets.End(); i++ {
@@ -109,7 +109,7 @@ func (p *Pool) Pending(of func(session uint64) bool) []store.ID {
 func (p *Pool) limitStates() []store.LimitState {
 	var list []store.LimitState
 	for i := int32(1); i < p.insts.End() && len(list) < store.MaxListed; i++ {
-		// One that is spare may have been dropped or not, by who came by: it is not there.
+		// Skip spare meters. Whether a sweep has dropped them yet must not show.
 		if in := p.insts.At(i); !in.used || p.isRetired(int(in.limit)) || p.spare(i) {
 			continue
 		}
@@ -126,7 +126,7 @@ func (p *Pool) limitStates() []store.LimitState {
 			l.Widened, l.Cut = r.Slack > d.Slack, r.Cut
 		}
 		if p.shared&(1<<in.limit) != 0 && in.IsStock(d) && p.spec.Breaker.Samples > 0 {
-			b := p.stockOf(in).breaker // a copy: who looks changes nothing
+			b := p.stockOf(in).breaker // a copy: reading the state must not change it
 			b.Judge(p.rule(), p.now, in.Hi, max(in.Room(d, r), 0))
 			l.Breaker = store.BreakerState{Tripped: b.Tripped, Samples: b.Samples(), Gone: store.Time(b.Gone)}
 		}
@@ -210,13 +210,12 @@ func (p *Pool) callerStates() []store.Caller {
 	return list[:min(len(list), store.MaxListed)]
 }
 
-// waiterStates lists the queue in order, each with the time by which those before it
-// will have gone.
+// waiterStates lists the queue in order, with the expected time of each grant.
 func (p *Pool) waiterStates() []store.Waiter {
 	var list []store.Waiter
 	holders := holding{pool: p}
-	before := map[int32]int64{} // wanted of each meter by those ahead
-	var behind [4]int64         // how many a gate of each phase holds that are ahead
+	before := map[int32]int64{} // amount of each meter that requests ahead ask for
+	var behind [4]int64         // number of requests ahead that a pause holds, by phase
 	for i, l := range p.queue.List(p.strictFrom(pause.Paused), store.MaxListed, func(t int32) order.Costs { return p.costs(p.tickets.At(t)) }) {
 		tk := p.tickets.At(l.Ticket)
 		r := p.why(l.Ticket)
@@ -239,11 +238,11 @@ func (p *Pool) waiterStates() []store.Waiter {
 			}
 			behind[v.Phase]++
 		}
-		if r.Code >= store.CodeLight && r.Code <= store.CodeBreaker { // what is there is kept from it
+		if r.Code >= store.CodeLight && r.Code <= store.CodeBreaker { // a policy holds it back
 			at = max(at, int64(r.At))
 		}
 		if at == p.now {
-			at = 0 // it depends on others
+			at = 0 // unknown: it depends on other requests
 		}
 		list = append(list, store.Waiter{
 			ID: tk.id, Agent: p.names.Text(tk.who.agent), Class: int(tk.class), Model: p.names.Text(tk.who.model),
@@ -254,8 +253,8 @@ func (p *Pool) waiterStates() []store.Waiter {
 	return list
 }
 
-// poolLight returns the worst color of the limits on which the light binds; if there are
-// none, of the provider's other windows.
+// poolLight returns the worst color of the limits on which the light holds requests back. If there are none, it returns
+// the worst color of the other shared limits.
 func (p *Pool) poolLight() store.Color {
 	var worst [2]store.Color
 	binding := 0
@@ -269,7 +268,7 @@ func (p *Pool) poolLight() store.Color {
 		case p.spec.Light.All, in.IsStock(d) && p.lightBinds(d):
 			binds, binding = 1, 1
 		case d.Kind == meter.Concurrency:
-			continue // places that are taken are not a quota that runs out
+			continue // concurrency is not a quota that runs out
 		}
 		worst[binds] = max(worst[binds], p.light(in, d, r))
 	}

@@ -85,8 +85,8 @@ func checkLimit(l *store.Limit) error {
 	return nil
 }
 
-// checkMeters sets up a meter of every limit, to see that it can be: a pool that has taken
-// on one half of a spec would be nobody's.
+// checkMeters sets up a trial meter for every limit and returns the first error. Reform calls it before it changes
+// anything, so that a pool never takes on half of a spec.
 func checkMeters(s *store.Spec) error {
 	for i := range s.Limits {
 		l := &s.Limits[i]
@@ -101,7 +101,8 @@ func checkMeters(s *store.Spec) error {
 	return nil
 }
 
-// resize applies a limit's new size to all its meters.
+// resize applies a limit's new size to all its meters. A size that the provider stated stays if it is smaller, or if the
+// limit's own size is only a default.
 func (p *Pool) resize(limit int) error {
 	l := &p.spec.Limits[limit]
 	for i := int32(1); i < p.insts.End(); i++ {

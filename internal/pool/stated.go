@@ -6,11 +6,11 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// The size of a limit is the smallest that a living member states. Reform makes a limit smaller as soon as a member says so. It
-// cannot tell when that member is gone or says something else, so stores keep what each living member states, and give limits
-// back what Due finds.
+// The size of a limit is the smallest that a living member states. Reform makes a limit smaller as soon as a member
+// states a smaller size. It cannot tell when that member is gone or states another size. So stores keep what each living
+// member states, and Due finds the limits that can grow again.
 
-// Said is what the open sessions of one process state, in the order in which they did. The zero value has none.
+// Said holds what the open sessions of one process state, in order. The zero value is empty.
 type Said struct{ list []said }
 
 type said struct {
@@ -18,7 +18,7 @@ type said struct {
 	spec    store.Spec
 }
 
-// With returns what the process states once one more session states spec.
+// With returns what Specs would return after another session has stated spec.
 func (s *Said) With(spec *store.Spec) []store.Spec {
 	if spec.ReadOnly {
 		return s.Specs()
@@ -29,7 +29,7 @@ func (s *Said) With(spec *store.Spec) []store.Spec {
 	return append(s.Specs(), sizesOf(spec))
 }
 
-// Add notes what a session states. One that restates speaks for all sessions before it.
+// Add notes what a session states. With spec.Restate it replaces what all earlier sessions stated.
 func (s *Said) Add(session uint64, spec *store.Spec) {
 	if spec.ReadOnly {
 		return
@@ -40,14 +40,14 @@ func (s *Said) Add(session uint64, spec *store.Spec) {
 	s.list = append(s.list, said{session, sizesOf(spec)})
 }
 
-// Drop forgets what a session states, and reports whether it stated anything.
+// Drop removes what a session states, and reports whether it had stated anything.
 func (s *Said) Drop(session uint64) bool {
 	n := len(s.list)
 	s.list = slices.DeleteFunc(s.list, func(x said) bool { return x.session == session })
 	return len(s.list) < n
 }
 
-// Specs returns what the process states.
+// Specs returns what the sessions of the process state.
 func (s *Said) Specs() []store.Spec {
 	var specs []store.Spec
 	for i := range s.list {
@@ -56,12 +56,14 @@ func (s *Said) Specs() []store.Spec {
 	return specs
 }
 
-// sizesOf leaves of a spec what it says of limits. A pool may change the spec that it was made of.
+// sizesOf returns a copy of the name, member and limits of a spec. It is a copy because a pool may change the spec that
+// it was created with.
 func sizesOf(s *store.Spec) store.Spec {
 	return store.Spec{Name: s.Name, Member: s.Member, Limits: slices.Clone(s.Limits)}
 }
 
-// Merged is what several statements are together: of each limit the smallest size. The first names the member.
+// Merged combines several specs into one that has the smallest size of each limit. Its member is the one that stated the
+// last smaller size, or else the first.
 func Merged(specs []store.Spec) store.Spec {
 	all := sizesOf(&specs[0])
 	for i := range specs[1:] {
@@ -79,9 +81,9 @@ func Merged(specs []store.Spec) store.Spec {
 	return all
 }
 
-// Due returns the spec for a Reform, as by one who is alone, that gives limits the smallest size that one of the living members
-// states. It changes nothing else. Due reports false if all limits have that size. The sizes in one spec are those of one member:
-// call it again after the Reform.
+// Due returns a spec that sets limits to the smallest size that a living member states. Pass it to Reform with alone. It
+// changes nothing else. due is false if all limits have that size. One spec has only sizes of one member, so call Due
+// again after the Reform. Most callers want Settle, which does that.
 func (p *Pool) Due(living []store.Spec) (spec store.Spec, due bool) {
 	spec = p.Stated()
 	for i := range spec.Limits {
@@ -96,7 +98,7 @@ func (p *Pool) Due(living []store.Spec) (spec store.Spec, due bool) {
 	return spec, due
 }
 
-// leastOf returns the smallest size that is stated of a limit, and by whom; nil if nobody states any.
+// leastOf returns the smallest statement of a limit and the member that makes it, or nil if there is none.
 func leastOf(living []store.Spec, l *store.Limit) (least *store.Limit, by string) {
 	for i := range living {
 		n := find(living[i].Limits, l.Name)
@@ -107,7 +109,7 @@ func leastOf(living []store.Spec, l *store.Limit) (least *store.Limit, by string
 	return least, by
 }
 
-// Settle makes all that is due.
+// Settle sets all limits to the smallest size that a living member states.
 func (p *Pool) Settle(living []store.Spec) error {
 	for range store.MaxLimits {
 		spec, due := p.Due(living)
@@ -121,11 +123,11 @@ func (p *Pool) Settle(living []store.Spec) error {
 	return nil
 }
 
-// Awake returns since when the pool was heard of without a long silence: before that, silence proves nothing.
+// Awake returns the end of the latest long silence of all sessions. Silence of a session before that proves nothing.
 func (p *Pool) Awake() store.Time { return store.Time(p.awake) }
 
-// Lives reports whether a session that of accepts is there for certain: it keeps in touch, has requests that wait, or has
-// tickets that end with it.
+// Lives reports whether a session that of accepts is certainly alive. That is a member that reports, or a session with
+// waiting requests or with granted tickets that end with it.
 func (p *Pool) Lives(now store.Time, of func(session uint64) bool) bool {
 	for i := p.firstMember; i != 0; i = p.members.At(i).next {
 		if m := p.members.At(i); m.silentFrom() > int64(now) && of(p.sessions.At(m.session).id) {

@@ -6,15 +6,15 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// stock is what a shared fixed window needs beside its charges: what each class has used since
-// the reset, and the breaker.
+// stock holds what a shared fixed window needs besides its charges: the use of each class since the reset, and the
+// breaker.
 type stock struct {
-	since   int64 // when the window began that used is about
+	since   int64 // beginning of the window that used counts
 	used    [store.MaxClasses]int64
 	breaker policy.Breaker
 }
 
-// configurePolicy derives what the spec says of what is left to others.
+// configurePolicy derives the settings for leases and for policies that keep room for other classes.
 func (p *Pool) configurePolicy() {
 	s := &p.spec
 	p.lease = max(s.Lease.Microseconds(), 0)
@@ -37,8 +37,7 @@ func (p *Pool) configurePolicy() {
 	}
 }
 
-// setSafe works out what part of a stock each class may always take, whatever the others
-// do.
+// setSafe computes the part of a stock that each class may always take, whatever the others do.
 func (p *Pool) setSafe() {
 	s := &p.spec
 	var all int64
@@ -54,7 +53,7 @@ func (p *Pool) setSafe() {
 	}
 }
 
-// safeOf is the part of a stock that a class may always take.
+// safeOf returns the part of a stock that a class may always take, in thousandths.
 func (p *Pool) safeOf(in *inst, class uint8) int64 {
 	if p.pacesPlan(in, class) {
 		return 0
@@ -62,13 +61,14 @@ func (p *Pool) safeOf(in *inst, class uint8) int64 {
 	return p.safe[class]
 }
 
+// rule returns the settings of the breaker.
 func (p *Pool) rule() policy.Rule {
 	b := &p.spec.Breaker
 	return policy.Rule{Within: b.Within.Microseconds(), Samples: b.Samples, Open: b.Open}
 }
 
-// stockOf returns the stock of a fixed window, brought to the window that is counted now. What was
-// used before its reset was known is charged to the first, and counts there.
+// stockOf returns the stock of a fixed window, for the current window. Use from before the reset was known counts in the
+// first known window.
 func (p *Pool) stockOf(in *inst) *stock {
 	st := p.stocks.At(in.extra)
 	if in.Hi == 0 || st.since == in.Since {
@@ -78,14 +78,14 @@ func (p *Pool) stockOf(in *inst) *stock {
 	for _, used := range st.used {
 		sum += used
 	}
-	if st.since != 0 || sum > in.Level { // some of it has come back since
+	if st.since != 0 || sum > in.Level { // a reset has passed since
 		st.used = [store.MaxClasses]int64{}
 	}
 	st.since = in.Since
 	return st
 }
 
-// took notes that so many requests of a class took amount together, of a shared window.
+// took notes that a number of requests of a class took amount together from a shared window.
 func (p *Pool) took(class uint8, requests int, amount int64, in *inst, d *meter.Def) {
 	switch {
 	case d.Kind == meter.Fixed:
@@ -101,8 +101,7 @@ func (p *Pool) took(class uint8, requests int, amount int64, in *inst, d *meter.
 	}
 }
 
-// tookLess corrects what was noted by an amount that was not used after all; negative
-// if it was more.
+// tookLess corrects took by an amount that was not used after all. It is negative if more was used.
 func (p *Pool) tookLess(class uint8, granted int64, in *inst, amount int64) {
 	switch d := p.defOf(in); {
 	case d.Kind == meter.Fixed:
@@ -114,9 +113,8 @@ func (p *Pool) tookLess(class uint8, granted int64, in *inst, amount int64) {
 	}
 }
 
-// keptFromAny returns 0 if nothing that a waiter needs is kept from it, else when time alone
-// will let it go. Those of its class behind it are kept from the same: a large request must
-// not starve behind small ones.
+// keptFromAny returns 0 if no policy holds a waiting request back, and otherwise when time alone will let it go. Requests
+// of its class behind it are held back too, so that a large request does not starve behind small ones.
 func (p *Pool) keptFromAny(tk *ticket) (at int64) {
 	if p.policed == 0 || tk.emergent {
 		return 0
@@ -137,7 +135,7 @@ func (p *Pool) keptFromAny(tk *ticket) (at int64) {
 		case store.CodePace, store.CodeBreaker:
 			in.kept |= ^uint8(1) // all classes but the highest
 			at = max(at, until)
-			p.wakeAt(until) // those behind it may need only this
+			p.wakeAt(until) // requests behind it may be held back by this alone
 		default:
 			in.kept |= 1 << tk.class
 			at = max(at, until)
@@ -147,8 +145,8 @@ func (p *Pool) keptFromAny(tk *ticket) (at int64) {
 	return at
 }
 
-// keptFrom tells why a request must leave what there is of a meter to others, and when
-// that is over if nothing changes but time; 0 if it need not. The meter has been touched.
+// keptFrom returns the policy that holds a request back on a meter, and when that ends if only time passes. It returns 0
+// if none does. The meter has been touched.
 func (p *Pool) keptFrom(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) (store.Code, int64) {
 	switch {
 	case p.policed&(1<<c.limit) == 0 || tk.emergent || in.Cap == 0:
@@ -166,8 +164,8 @@ func (p *Pool) keptFrom(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.
 	return 0, 0
 }
 
-// rivalWants reports whether one of the highest class waits behind the waiter that is looked
-// at, for the same meter. It has had its share then: pacing the others would give it more.
+// rivalWants reports whether a request of the highest class waits for the same meter, behind the current one. Then the
+// highest class has had its share, and pacing the others would give it more.
 func (p *Pool) rivalWants(inst int32) bool {
 	if p.rival == 0 {
 		return false
@@ -181,7 +179,7 @@ func (p *Pool) rivalWants(inst int32) bool {
 	return false
 }
 
-// keptOfFlow is the light where it binds on what comes back by itself.
+// keptOfFlow is keptFrom for a flow, on which only the light can hold requests back.
 func (p *Pool) keptOfFlow(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) (store.Code, int64) {
 	size := in.Open(d, r)
 	floor := min(policy.Part(size, p.threshold(tk.class)), size-c.Amount)
@@ -191,7 +189,7 @@ func (p *Pool) keptOfFlow(tk *ticket, c *charge, in *inst, d *meter.Def, r *mete
 	return store.CodeLight, in.ReadyAt(d, r, p.now, c.Amount+floor)
 }
 
-// threshold is what the light makes a class leave, in thousandths.
+// threshold returns the part of a limit that the light makes a class leave, in thousandths.
 func (p *Pool) threshold(class uint8) int64 {
 	if class == 0 {
 		return p.spec.Light.Red
@@ -199,14 +197,14 @@ func (p *Pool) threshold(class uint8) int64 {
 	return p.spec.Light.Green
 }
 
-// keptOfStock is everything that can be kept of a stock. The largest floor counts; it is
-// never more than what a request finds right after the reset.
+// keptOfStock is keptFrom for a stock, on which every policy applies. The largest floor counts. A floor is never larger
+// than what a request leaves right after the reset, so every request can go then.
 func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) (code store.Code, at int64) {
 	room, size := in.Room(d, r), in.Open(d, r)
 	left := room - c.Amount
 	st := p.stockOf(in)
 	if size-left <= policy.Part(size, p.safeOf(in, tk.class)) && st.breaker.Idle() {
-		return 0, 0 // no floor reaches as high
+		return 0, 0 // no floor is that high
 	}
 	highest := int64(0)
 	keep := func(why store.Code, line policy.Floor, over int64) {
@@ -214,7 +212,7 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 		if floor <= 0 || left >= floor {
 			return
 		}
-		at = max(at, min(line.When(p.now, max(left, 0)), over)) // below that it is the limit that lacks room
+		at = max(at, min(line.When(p.now, max(left, 0)), over)) // below 0 it is the limit that lacks room
 		if floor > highest {
 			code, highest = why, floor
 		}
@@ -252,19 +250,19 @@ func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *met
 		if b.Tripped && !p.spec.Breaker.Open {
 			keep(store.CodeBreaker, policy.Floor{Amount: b.Room, Over: max(b.Until-b.From, 1), Until: b.Until}, in.Hi)
 			if code == store.CodeBreaker {
-				b.Press(at) // it waits until then, and nobody looks at it meanwhile
+				b.Press(at) // the request is not checked again before at
 			}
 		}
 		if ok, until := b.Allow(p.now); !ok {
-			p.wakeAt(until) // those behind it may be held by nothing else
+			p.wakeAt(until) // requests behind it may be held back by this alone
 			code, at = store.CodeBreaker, max(at, min(until, in.Hi))
 		}
 	}
 	return code, at
 }
 
-// amber reports that the light stops all classes but the highest: what is left is not to be
-// kept from that for those who may not have it.
+// amber reports whether the light stops all classes but the highest. Then shares do not hold the highest class back,
+// because the other classes could not use the rest.
 func (p *Pool) amber(in *inst, d *meter.Def, room, size int64) bool {
 	if !p.lightBinds(d) {
 		return false
@@ -276,19 +274,19 @@ func (p *Pool) amber(in *inst, d *meter.Def, room, size int64) bool {
 	return room < green.At(p.now)
 }
 
-// judgeStock brings a breaker to now.
+// judgeStock updates the breaker of a stock for the current time and room, and returns it.
 func (p *Pool) judgeStock(st *stock, in *inst, room int64) *policy.Breaker {
 	b := &st.breaker
 	b.Judge(p.rule(), p.now, in.Hi, max(room, 0))
 	return b
 }
 
-// lightBinds reports whether the light binds on a stock, and does not merely shine.
+// lightBinds reports whether the light holds requests back on a stock, instead of only showing a color.
 func (p *Pool) lightBinds(d *meter.Def) bool {
 	return p.spec.Light.Green > 0 && (p.spec.Light.All || d.Window >= store.LightFrom.Microseconds())
 }
 
-// binds reports whether the light binds on a meter. A static one needs to know no reset.
+// binds reports whether the light holds requests back on a meter. A static light does not need a known reset.
 func (p *Pool) binds(in *inst, d *meter.Def) bool {
 	switch {
 	case p.spec.Light.Green == 0:

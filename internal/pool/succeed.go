@@ -9,14 +9,14 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// When limits change under those who use them, nothing that was charged is lost, and nobody loses their place: a limit that
-// comes instead of another takes over its charges, and those who wait do so under the limits there are now.
+// When limits change while they are used, no charges are lost and all requests keep their place in the queue. A limit
+// that replaces another takes over its charges, and waiting requests count against the new limits.
 
-// inForce is the set of limits that requests count against.
+// inForce returns the set of limits that requests count against.
 func (p *Pool) inForce() uint16 { return uint16(1<<len(p.spec.Limits)-1) &^ p.retired }
 
-// heirs returns for each limit that is not in force which one came instead of it just now, -1 if none did. Of those that are in
-// force now, some were before.
+// heirs returns for each retired limit the limit that has just replaced it, or -1 if none has. before is the set of limits
+// that were already in force: these replace no other.
 func (p *Pool) heirs(before uint16) (heir [store.MaxLimits]int) {
 	for i := range heir {
 		heir[i] = -1
@@ -31,7 +31,7 @@ func (p *Pool) heirs(before uint16) (heir [store.MaxLimits]int) {
 	return heir
 }
 
-// inherit hands over what is charged to limits that are gone to those that came instead of them.
+// inherit moves the charges of retired limits to the limits that replace them.
 func (p *Pool) inherit(heir *[store.MaxLimits]int) {
 	var used []legacy
 	for i := int32(1); i < p.insts.End(); i++ {
@@ -56,10 +56,10 @@ func (p *Pool) inherit(heir *[store.MaxLimits]int) {
 	}
 	for _, u := range used {
 		if p.defs[u.to].Kind == meter.Concurrency {
-			continue // nobody would ever give it back
+			continue // no ticket would ever release it
 		}
 		in, d, r := p.touch(p.instOf(u.to, &u.scope))
-		// What has been bound already counts as sent just now. It may be more than there is in a shorter window.
+		// Bound charges count as sent now. They may exceed a shorter window.
 		if in.Cap > 0 {
 			u.used = min(u.used, in.Cap)
 		}
@@ -71,15 +71,15 @@ func (p *Pool) inherit(heir *[store.MaxLimits]int) {
 	}
 }
 
-// legacy is what is charged to a meter that requests no longer count against, and which limit takes it over. The names of
-// the scope stay: what is charged is, or a ticket holds them.
+// legacy is the use of a retired meter and the limit that takes it over. The names of the scope stay valid, because the
+// charged meter or a ticket holds them.
 type legacy struct {
 	to    int
 	scope names
 	used  int64
 }
 
-// move takes a charge of a ticket that was granted from one limit to another.
+// move transfers a charge of a granted ticket to another limit.
 func (p *Pool) move(tk *ticket, c *charge, to int) {
 	amount := c.Amount
 	in, d, r := p.touchCharge(c)
@@ -106,7 +106,7 @@ func (p *Pool) move(tk *ticket, c *charge, to int) {
 	}
 }
 
-// ref counts a ticket that stands on a meter, where it is counted.
+// ref counts a ticket that uses a meter. Meters without a scope have no such count.
 func (p *Pool) ref(c *charge) {
 	if p.unscoped[c.limit].at == nil {
 		p.insts.At(c.inst).refs++
@@ -119,7 +119,7 @@ func (p *Pool) unref(c *charge) {
 	}
 }
 
-// lifted is a ticket that was taken out of the line to be put back.
+// lifted is a ticket that lift took out of the queue, with the amounts that it asked for by limit and by unit.
 type lifted struct {
 	ticket  int32
 	number  int64
@@ -128,7 +128,7 @@ type lifted struct {
 	units   map[string]int64
 }
 
-// lift takes everybody out of the line, and returns them in the order in which they came.
+// lift takes all waiting tickets out of the queue and returns them in the order in which they came.
 func (p *Pool) lift() []lifted {
 	var line []lifted
 	for t := int32(1); t < p.tickets.End(); t++ {
@@ -157,7 +157,7 @@ func (p *Pool) lift() []lifted {
 	return line
 }
 
-// requeue puts those back who were lifted. Of limits that came meanwhile they want what they want of the others of that unit.
+// requeue queues lifted tickets again. From a new limit they ask for what they asked for from other limits of its unit.
 func (p *Pool) requeue(line []lifted, before uint16, heir *[store.MaxLimits]int) {
 	now := p.inForce()
 	for i := range line {
@@ -173,7 +173,7 @@ func (p *Pool) requeue(line []lifted, before uint16, heir *[store.MaxLimits]int)
 				want[k] = l.units[unit]
 			}
 		}
-		for old := l.on & before; old != 0; old &= old - 1 { // what it wanted of exactly that one
+		for old := l.on & before; old != 0; old &= old - 1 { // from an heir: the amount for the limit that it replaces
 			if k := bits.TrailingZeros16(old); heir[k] >= 0 {
 				want[heir[k]] = l.amounts[k]
 			}

@@ -1,30 +1,30 @@
 package pool
 
-// tally is what an agent has sent in a minute for a model, and what it used less, as far as its records do not say so yet.
+// tally holds the counts of an agent for one model and minute that are not in its records yet. The fast path counts here.
 type tally struct {
 	caller      int32
 	model       int32
 	minute      uint32
 	class       uint8
-	dirty       bool
-	listed      bool // it is among those that say something
+	dirty       bool // it has counts to enter
+	listed      bool // it is in crew.told or crew.before
 	marked      bool // it has changed since the store was written
 	sent        uint32
 	retried     uint32
-	inSecond    uint32 // as those of the caller
+	inSecond    uint32 // like caller.inSecond
 	peak        uint32
-	all         uint32 // the most that all agents together had sent in a second when it sent
+	all         uint32 // like period.peakAll
 	first, last int64
 	units       [maxUnits]int64
 }
 
-// tell has a tally speak of a model, in this minute.
+// tell prepares a tally to count requests for a model in this minute. It enters its earlier counts first.
 func (p *Pool) tell(t *tally, model int32) {
 	if t.dirty {
 		p.enterTally(t)
 	}
 	rec := p.callers.recs.At(t.caller)
-	if rec.asked+lotLife>>ageBits < p.age() { // it must not be forgotten before the tally is entered
+	if rec.asked+lotLife>>ageBits < p.age() { // sweep must not drop the record before the tally is entered
 		rec.asked = p.age()
 	}
 	t.dirty, t.model, t.minute = true, p.names.Keep(model), p.history.minute
@@ -32,7 +32,7 @@ func (p *Pool) tell(t *tally, model int32) {
 	p.enlist(t)
 }
 
-// enlist sees to it that a tally will be entered.
+// enlist adds a tally to the list of those to enter.
 func (p *Pool) enlist(t *tally) {
 	if !t.listed {
 		t.listed = true
@@ -40,10 +40,10 @@ func (p *Pool) enlist(t *tally) {
 	}
 }
 
-// fewTallies are entered in one step. When a minute is over there can be a caller's for each agent.
+// fewTallies is how many tallies a step enters. When a minute ends, every agent may have one.
 const fewTallies = 64
 
-// turnTallies begins another minute. What the tallies say of the last one is entered little by little.
+// turnTallies begins another minute. The following steps enter the tallies of the last one, a few each.
 func (p *Pool) turnTallies() {
 	p.enterSome(p.toEnter)
 	p.before, p.told = p.told, p.before
@@ -53,7 +53,7 @@ func (p *Pool) turnTallies() {
 	p.toEnter = len(p.before)
 }
 
-// enterSome enters up to n tallies of the minute before.
+// enterSome enters up to n tallies of the previous minute.
 func (p *Pool) enterSome(n int) {
 	for i := 0; i < n && p.toEnter > 0; i++ {
 		p.toEnter--
@@ -67,7 +67,7 @@ func (p *Pool) enterSome(n int) {
 	}
 }
 
-// enterTallies has the records say what the tallies do.
+// enterTallies enters all tallies.
 func (p *Pool) enterTallies() {
 	p.enterSome(p.toEnter)
 	if len(p.before) > 0 {
@@ -84,6 +84,7 @@ func (p *Pool) enterTallies() {
 	}
 }
 
+// enterTally adds the counts of a tally to its caller and period, and clears it.
 func (p *Pool) enterTally(t *tally) {
 	h, rec := &p.history, p.callers.recs.At(t.caller)
 	i := int32(0)
@@ -123,7 +124,7 @@ func (p *Pool) enterTally(t *tally) {
 	}
 }
 
-// usedLess counts that a ticket of a lot used less of a limit than it took.
+// usedLess corrects the count of ticket k of a lot, which used less of a unit than it took.
 func (p *Pool) usedLess(l *Lot, k int, unit int8, less int64) {
 	t := p.tallies[l.callers[k]]
 	if !t.dirty || t.model != l.who.model || t.minute != l.minute {
@@ -139,7 +140,7 @@ func (p *Pool) usedLess(l *Lot, k int, unit int8, less int64) {
 	}
 }
 
-// usedLessBefore is for a ticket of the minute before.
+// usedLessBefore is usedLess for a ticket granted in an earlier minute.
 func (p *Pool) usedLessBefore(l *Lot, t *tally, unit int8, less int64) {
 	if t.dirty {
 		p.enterTally(t)

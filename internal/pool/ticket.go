@@ -7,22 +7,22 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// ticket is a request from the moment it waits until it is closed.
+// ticket is the record of a request, from the acquire to the close.
 type ticket struct {
 	head
-	charges [store.MaxLimits]charge // of which the first n are set
+	charges [store.MaxLimits]charge // the first n are set
 }
 
-// head is all of a ticket but its charges: set as a whole when a record is used again.
+// head is a ticket without its charges. end clears it as a whole.
 type head struct {
 	id       store.ID
-	since    int64 // asked
+	since    int64 // time of the acquire
 	granted  int64
 	deadline int64 // of waiting
-	due      int64 // when the wheel looks at it
-	ttl      int64
-	ends     int64 // when its time to live is over; set when it is held
-	alive    int64
+	due      int64 // when the wheel expires it; 0: not scheduled
+	ttl      int64 // time to live once it is held
+	ends     int64 // end of the time to live; set when it is held
+	alive    int64 // how long it waits without a poll; 0: without bound
 	who      names
 	caller   int32
 	session  int32
@@ -31,32 +31,32 @@ type head struct {
 	slot     int32 // of the wheel
 	prev     int32 // in the wheel's slot
 	next     int32
-	lacked   uint16 // set of limits it has lacked while waiting
+	lacked   uint16 // set of limits that had no room for it while it waited
 	state    state
 	class    uint8
-	n        uint8
+	n        uint8 // number of charges
 	retry    bool
 	answered bool
-	parked   bool  // it has waited for a limit of its own, and those behind it for it
-	surplus  bool  // there were enough in the queue when it came
-	counted  bool  // its cost is in the tags of the order
+	parked   bool  // it was parked on a limit of its own; others may still be, see passOn
+	surplus  bool  // the queue was full when it came
+	counted  bool  // its cost is in the queue's tags
 	emergent bool  // an emergency
 	once     bool  // it is spent with its grant
 	lost     bool  // its session is gone
-	tie      uint8 // a store.Tie: to its session
-	note     int32 // the period in which its send is counted
+	tie      uint8 // a store.Tie: how it depends on its session
+	note     int32 // the period of the history that counts it
 }
 
 type state uint8
 
 const (
 	stateWaiting state = iota + 1
-	stateReady         // granted, and its caller does not know yet
-	stateHeld
-	stateSpent // closed, with charges that only time will bound
+	stateReady         // granted, not yet collected by its caller
+	stateHeld          // granted and collected
+	stateSpent         // closed, with charges that stay until its time to live is over
 )
 
-// charge is what a ticket takes, or wants to take, from a meter.
+// charge is what a ticket takes, or asks for, from a meter.
 type charge struct {
 	meter.Charge
 	inst  int32
@@ -76,11 +76,12 @@ func (p *Pool) dropNames(n *names) {
 	}
 }
 
-// collectWithin is how long a grant waits for its caller before it goes back.
+// collectWithin is how long a grant waits for its caller to collect it, in microseconds. Then it is given back.
 const collectWithin = 1_000_000
 
 func idHash(id store.ID) uint32 { return uint32(flat.Mix(id.Session*0x9e3779b97f4a7c15 + id.N)) }
 
+// find returns the ticket with an id, or 0 if it has no record.
 func (p *Pool) find(id store.ID) (int32, *ticket) {
 	h := idHash(id)
 	for i, n := p.ticketIx.Seek(h, 0); i != 0; i, n = p.ticketIx.Seek(h, n) {
@@ -91,14 +92,14 @@ func (p *Pool) find(id store.ID) (int32, *ticket) {
 	return 0, nil
 }
 
-// newTicket makes a ticket for a valid acquire. The caller sets its charges.
+// newTicket creates a ticket for a valid acquire. The caller sets its charges.
 func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 	i := p.tickets.New()
 	t := p.tickets.At(i)
 	t.id, t.since, t.deadline, t.class, t.retry = op.ID, p.now, meter.Never, op.Class, op.Retry
 	t.emergent, t.once, t.tie = op.Emergency, op.Spent, uint8(op.Tie)
 	t.ttl, t.alive = op.TTL.Microseconds(), op.Alive.Microseconds()
-	t.session = p.lastSess // which has just presented it
+	t.session = p.lastSess // present has just set it
 	if op.Wait >= 0 {
 		t.deadline = p.now + op.Wait.Microseconds()
 	}
@@ -118,13 +119,13 @@ func (p *Pool) newTicket(op *store.Op) (int32, *ticket) {
 	return i, t
 }
 
-// enter lets find know a ticket.
+// enter adds a ticket to the index that find uses.
 func (p *Pool) enter(i int32, id store.ID) { p.ticketIx.Add(idHash(id), i) }
 
-// strikeOut lets find forget a ticket.
+// strikeOut removes a ticket from the index that find uses.
 func (p *Pool) strikeOut(i int32, id store.ID) { p.ticketIx.Remove(idHash(id), i) }
 
-// end forgets a ticket; its charges have been seen to.
+// end removes a ticket. The caller has bound or refunded its charges.
 func (p *Pool) end(i int32, t *ticket) {
 	p.wheel.remove(p, t)
 	for k := range t.n {
@@ -140,11 +141,11 @@ func (p *Pool) end(i int32, t *ticket) {
 		s.watched--
 	}
 	s.last = p.now
-	t.head = head{} // a ticket is made of a record that has nothing else in it
+	t.head = head{} // newTicket expects a cleared record
 	p.tickets.Recycle(i)
 }
 
-// schedule sets when the wheel looks at a ticket.
+// schedule sets when the wheel expires a ticket.
 func (p *Pool) schedule(i int32, t *ticket, due int64) {
 	if t.due != 0 {
 		p.wheel.remove(p, t)
@@ -153,7 +154,7 @@ func (p *Pool) schedule(i int32, t *ticket, due int64) {
 	p.wheel.add(p, i, t)
 }
 
-// scheduleWait sets when a waiting ticket is given up.
+// scheduleWait sets when a waiting ticket expires: at its deadline, or when its caller has not polled for too long.
 func (p *Pool) scheduleWait(i int32, t *ticket) {
 	due := t.deadline
 	if t.alive > 0 {
@@ -164,18 +165,18 @@ func (p *Pool) scheduleWait(i int32, t *ticket) {
 	}
 }
 
-// Classes in the order: one for emergencies, above those of the contract. Its weight is
-// the largest there is, so that it always starts level with the others: it goes first.
+// The queue has one class more than the store contract: emergencies, above all others. That class has the largest weight
+// allowed, so that it always starts level with the others and goes first.
 const (
 	emergency       = 0
 	emergencyWeight = 1000
 )
 
+// rankOf returns the queue's class for a class of the contract.
 func rankOf(class int) int { return class + 1 }
 
-// position returns where in the order a ticket belongs. Models and keys have lanes of their
-// own only where limits or gates tell them apart: an agent's requests keep their order
-// otherwise.
+// position returns where in the queue a ticket belongs. Models and keys have lanes of their own only where limits or
+// pauses are scoped to them. Otherwise an agent's requests keep their order across models and keys.
 func (p *Pool) position(t *ticket) order.Position {
 	at := order.Position{Agent: t.who.agent, Class: uint8(rankOf(int(t.class)))}
 	if t.emergent {
@@ -204,9 +205,10 @@ func (p *Pool) position(t *ticket) order.Position {
 	return at
 }
 
-// laneName returns the model or key whose lane a ticket stands in. Every step looks at all lanes, and clients invent names:
-// those that share the crowd's meters share its lane, because they lack the same. Names that only
-// gates tell apart share one when there are too many lanes: a pause of one then holds the others of that lane too.
+// laneName returns the model or key whose lane a ticket waits in. Every step visits all lanes and clients can invent
+// names, so the number of lanes is bounded. Names that share the crowd's meter share a lane, because they lack the same
+// room. Names that only pauses distinguish share one once there are maxLanes: a pause of one name then holds the others
+// of that lane too.
 func (p *Pool) laneName(t *ticket, per store.Scope, name int32) int32 {
 	told := false
 	for k := range t.n {

@@ -2,17 +2,17 @@ package pool
 
 import "github.com/sluicehq/sluice/store"
 
-// maxFailures is where a streak is no longer counted.
+// maxFailures is where the count of consecutive failures stops.
 const maxFailures = 1_000_000
 
-// served takes in whether a send was served. A refusal is an answer too: the provider is there, and knows why it says no. A billing
-// stop lasts until a person acts, so it is a streak like failures are, and apart from them.
+// served counts consecutive failures of the provider. A refusal ends them: the provider responds and has a reason. Billing
+// stops last until a person acts, so they are counted like failures, but apart from them.
 func (p *Pool) served(op *store.Op) {
 	switch op.Verdict {
 	case store.VerdictUnreachable, store.VerdictOverloaded, store.VerdictBilling:
 		p.fail(op)
 	case store.VerdictError:
-		if op.Cause != "" { // else it says nothing of the provider
+		if op.Cause != "" { // without a cause it says nothing about the provider
 			p.fail(op)
 		}
 	case store.VerdictNone:

@@ -2,7 +2,7 @@ package pool
 
 import "github.com/sluicehq/sluice/store"
 
-// Used reports whether a session that of accepts keeps in touch, or has tickets that wait or are held.
+// Used reports whether a session that of accepts is a member that reports, or has waiting or granted tickets.
 func (p *Pool) Used(now store.Time, of func(session uint64) bool) bool {
 	p.SpellOut()
 	for i := p.firstMember; i != 0; i = p.members.At(i).next {

@@ -1,26 +1,24 @@
 package pool
 
-// wheelStep is how exactly tickets expire: at the first multiple of it, in
-// microseconds, at or after their time.
+// wheelStep is the precision of expiry, in microseconds: a ticket expires at the first multiple at or after its time.
 const wheelStep = 100_000
 
 const wheelSlots = 4096
 
-// wheel finds the tickets whose time has come: lists by the step in which they
-// are due, modulo the wheel's size. Adding and removing are a few writes, and a
-// ticket that is closed in time costs nothing more. Tickets that are due soon, each
-// after the one before it, are in a line of their own: no slot is looked up for them.
+// wheel is a timer wheel that finds the tickets to expire. It has a list of tickets for each step, modulo the wheel's
+// size. Adding and removing a ticket are a few writes, so a ticket that is closed in time costs little. Tickets that are
+// due soon and are added in the order of their time are in a list of their own, the line, which needs no slots.
 type wheel struct {
-	tick  int64 // the last step that was looked at
-	turns int64 // when the next one begins
-	next  int64 // no ticket is due before this step; 0: none is due at all
-	count int   // in the slots
-	first int32 // of the line
-	last  int32
+	tick  int64 // the last step that was processed
+	turns int64 // when the next step begins
+	next  int64 // no ticket in the slots is due before this step
+	count int   // number of tickets in the slots
+	first int32 // first ticket of the line
+	last  int32 // last ticket of the line
 	slots [wheelSlots]int32
 }
 
-// inLine is the slot of a ticket in the line.
+// inLine is the value of ticket.slot for tickets in the line.
 const inLine = -1
 
 func step(due int64) int64 { return (due + wheelStep - 1) / wheelStep }
@@ -70,7 +68,7 @@ func (w *wheel) remove(p *Pool, t *ticket) {
 	w.count--
 }
 
-// leave takes a ticket out of the line.
+// leave removes a ticket from the line.
 func (w *wheel) leave(p *Pool, t *ticket) {
 	if t.prev != 0 {
 		p.tickets.At(t.prev).next = t.next
@@ -85,8 +83,8 @@ func (w *wheel) leave(p *Pool, t *ticket) {
 	t.due, t.prev, t.next = 0, 0, 0
 }
 
-// expireTickets ends what is due, each at its own time though nobody may have looked
-// since, and sweeps a little.
+// expireTickets expires the tickets that are due, each at its own time even if no step ran then. It also sweeps some
+// unused records.
 func (p *Pool) expireTickets() {
 	w := &p.wheel
 	now := p.now / wheelStep
@@ -103,7 +101,7 @@ func (p *Pool) expireTickets() {
 			if w.count > 0 {
 				p.expireSlot(s)
 			}
-			// A ticket that goes on is put behind: it is due later.
+			// A rescheduled ticket goes to the end, because it is due later.
 			for i := w.first; i != 0 && p.tickets.At(i).due <= p.now; i = w.first {
 				p.expire(i)
 			}
@@ -125,7 +123,7 @@ func (p *Pool) expireSlot(s int64) {
 	}
 }
 
-// nextStep returns a step before which no ticket is due, 0 if none is.
+// nextStep returns a step before which no ticket is due, or 0 if there are no tickets.
 func (w *wheel) nextStep(p *Pool) int64 {
 	var s int64
 	if w.count > 0 {
@@ -139,7 +137,7 @@ func (w *wheel) nextStep(p *Pool) int64 {
 	return s
 }
 
-// findNext looks for the first slot that has anything in it.
+// findNext sets next to the first step whose slot is not empty.
 func (w *wheel) findNext(p *Pool) {
 	w.next = w.tick + 1
 	for n := 0; w.count > 0 && n < wheelSlots; n++ {
@@ -150,8 +148,8 @@ func (w *wheel) findNext(p *Pool) {
 	}
 }
 
-// nextDue returns when the next ticket may expire, 0 if none will. It can be too
-// early, after a ticket was closed in time; it is never too late.
+// nextDue returns when the next ticket may expire, or 0 if none will. After a ticket was closed in time it can be too
+// early. It is never too late.
 func (w *wheel) nextDue(p *Pool) int64 {
 	s := w.nextStep(p)
 	if s == 0 {

@@ -120,11 +120,11 @@ F.flat_Tree_priority = function()
  tree[1] = (tree[1] + 1) % 1048576
  return tree[1] * 2654435761 % 4294967296
 end
-F.pool_Pool_Apply = function(now_, ops) -- internal/pool/pool.go:243
+F.pool_Pool_Apply = function(now_, ops) -- internal/pool/pool.go:248
  F.pool_Pool_begin(now_, (#ops > 0))
  F.pool_Pool_carryOut(ops)
 end
-F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:249
+F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:254
  once[1] = (once[1] > now_ and once[1] or now_)
  if (#T[2] > 0) then T[2] = {} end
  if (once[1] >= cfg[1]) then F.pool_Pool_seeToLots() end
@@ -136,7 +136,7 @@ F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:249
  if ((once[153] ~= 0) and (once[1] >= once[153])) then F.pool_Pool_hush() end
  if (once[26] ~= 0) then F.pool_Pool_dropStale() end
 end
-F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:292
+F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:298
  T[1] = ops
  for i = 0, #ops - 1 do
   if (ops[i+1][1] ~= 12) then
@@ -175,7 +175,7 @@ F.pool_Pool_EndFast = function() -- internal/pool/fast.go:70
  T[6] = {}
  once[2], once[9] = 0, 0
 end
-F.pool_Pool_FastLot = function(l) -- internal/pool/lots.go:52
+F.pool_Pool_FastLot = function(l) -- internal/pool/lots.go:54
  local n, w = #l[15], l[13]
  if (((((l[8] >= cfg[3]) or (l[12] <= 0)) or (n == 0)) or (w > cfg[4])) or (l[3] ~= 0)) then return 0 end
  l[21], l[22], l[23], l[24], l[25] = 0, F.flat_Names_Find(l[4]), F.flat_Names_Find(l[5]), F.flat_Names_Find(l[6]), F.flat_Names_Find(l[7])
@@ -267,11 +267,11 @@ F.pool_Pool_enterTallies = function() -- internal/pool/tallies.go:71
  end
  if (#T[8] > 0) then T[8] = {} end
 end
-F.pool_Pool_crowdCaller = function() -- internal/pool/crowd.go:135
+F.pool_Pool_crowdCaller = function() -- internal/pool/crowd.go:134
  if (slabLen(S_crecs) < 32768) then return 0 end
  return far(1, F.flat_Names_Tags(once[113]))
 end
-F.pool_Pool_seeToLots = function() -- internal/pool/lots.go:223
+F.pool_Pool_seeToLots = function() -- internal/pool/lots.go:225
  cfg[1] = 9007199254740992
  local i = 0
  local l = F.pool_Pool_lotAt(i)
@@ -293,7 +293,7 @@ F.pool_Pool_seeToLots = function() -- internal/pool/lots.go:223
   l = F.pool_Pool_lotAt(i)
  end
 end
-F.pool_Pool_turnSecond = function() -- internal/pool/pool.go:281
+F.pool_Pool_turnSecond = function() -- internal/pool/pool.go:287
  local silence = (once[1] >= (past[3] + 120000000))
  if F.pool_history_turn(once[1]) then F.pool_Pool_turnTallies() end
  if silence then F.pool_Pool_enterTallies() end
@@ -312,22 +312,22 @@ F.pool_Pool_enterSome = function(n) -- internal/pool/tallies.go:57
   i = (i + 1)
  end
 end
-F.pool_Pool_heardSomething = function() -- internal/pool/sessions.go:81
+F.pool_Pool_heardSomething = function() -- internal/pool/sessions.go:82
  if ((once[1] - once[3]) > 6000000) then once[4] = once[1] end
  once[3] = once[1]
 end
-F.pool_headerTime_isDue = function(h, h_o) -- internal/pool/header.go:25
+F.pool_headerTime_isDue = function(h, h_o) -- internal/pool/header.go:24
  local few = (h[h_o+17] - h[h_o+19])
  return ((few > 3) or ((few > 0) and (h[h_o+17] <= 16)))
 end
-F.pool_headerTime_judge = function(h, h_o) -- internal/pool/header.go:31
+F.pool_headerTime_judge = function(h, h_o) -- internal/pool/header.go:30
  h[h_o+19] = h[h_o+17]
  local sorted = copy_(h, h_o, 16)
  local k = (h[h_o+17] < 16 and h[h_o+17] or 16)
  sortPart(sorted, 0, k)
  h[h_o+18] = sorted[quo(((k - 1)), 2)+1]
 end
-F.pool_Pool_expireTickets = function() -- internal/pool/wheel.go:90
+F.pool_Pool_expireTickets = function() -- internal/pool/wheel.go:88
  local w, w_o = once, 133
  local now_ = quo(once[1], 100000)
  do
@@ -361,7 +361,7 @@ F.pool_Pool_expireTickets = function() -- internal/pool/wheel.go:90
  w[w_o+1] = now_
  F.pool_Pool_sweepSome(64)
 end
-F.pool_Pool_hush = function() -- internal/pool/members.go:242
+F.pool_Pool_hush = function() -- internal/pool/members.go:243
  while ((once[153] ~= 0) and (once[153] <= once[1])) do
   local at = once[153]
   do
@@ -380,7 +380,7 @@ F.pool_Pool_hush = function() -- internal/pool/members.go:242
   F.pool_Pool_weigh(at)
  end
 end
-F.pool_Pool_dropStale = function() -- internal/pool/pauses.go:129
+F.pool_Pool_dropStale = function() -- internal/pool/pauses.go:130
  local i = once[26]
  while (i ~= 0) do
   local g = (S_gates[i] or ld(S_gates, i))
@@ -392,7 +392,7 @@ F.pool_Pool_dropStale = function() -- internal/pool/pauses.go:129
   i = next_
  end
 end
-F.pool_Pool_apply = function(i) -- internal/pool/pool.go:332
+F.pool_Pool_apply = function(i) -- internal/pool/pool.go:337
  local op = T[1][i+1]
  op[45], op[46], op[47], op[48], op[49], op[50], op[51], op[52], op[53], op[54], op[55], op[56] = 0, op[2], op[3], once[1], 0, 0, 0, 0, (-1), 0, 0, 0
  do
@@ -441,7 +441,7 @@ end
 F.order_Queue_Len = function() -- internal/order/queue.go:193
  return counts[3]
 end
-F.pool_Pool_serve = function() -- internal/pool/serve.go:11
+F.pool_Pool_serve = function() -- internal/pool/serve.go:10
  once[2] = 0
  if (F.order_Queue_Len() == 0) then return end
  F.order_Queue_Wake(once[1])
@@ -456,11 +456,11 @@ F.pool_Pool_serve = function() -- internal/pool/serve.go:11
  F.pool_Pool_wakeAtDue()
  if (once[154] ~= 0) then F.pool_Pool_wakeAt(once[154]) end
 end
-F.pool_Pool_wakeAtDue = function() -- internal/pool/serve.go:29
+F.pool_Pool_wakeAtDue = function() -- internal/pool/serve.go:28
  local at = F.pool_wheel_nextDue(once, 133)
  if (at ~= 0) then F.pool_Pool_wakeAt(at) end
 end
-F.pool_Pool_concludeAll = function() -- internal/pool/pool.go:377
+F.pool_Pool_concludeAll = function() -- internal/pool/pool.go:382
  local left = false
  for i = 0, #T[1] - 1 do
   left = (F.pool_Pool_conclude(T[1][i+1]) or left)
@@ -524,7 +524,7 @@ F.pool_Pool_keepsFrom = function(s, amount, class) -- internal/pool/fast.go:171
  end
  return (((cfg[29] > 0) and F.pool_Pool_binds(in_, d)) and ((s[2] - amount) < F.policy_Part(F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_)), F.pool_Pool_threshold(class))))
 end
-F.pool_Pool_chargeLot = function(l, totals, takers) -- internal/pool/lots.go:114
+F.pool_Pool_chargeLot = function(l, totals, takers) -- internal/pool/lots.go:116
  local w = l[13]
  l[30], l[31], l[32] = F.pool_list(w), F.pool_list(w), F.pool_list(w)
  for limit = 0, w - 1 do
@@ -545,7 +545,7 @@ F.pool_Pool_chargeLot = function(l, totals, takers) -- internal/pool/lots.go:114
   until true
  end
 end
-F.pool_Pool_tellLot = function(l) -- internal/pool/lots.go:137
+F.pool_Pool_tellLot = function(l) -- internal/pool/lots.go:139
  local n, w, model, class, retries = #l[15], l[13], l[23], l[8], 0
  if (l[10] ~= 0) then retries = 1 end
  local all = sum
@@ -576,7 +576,7 @@ F.pool_Pool_tellLot = function(l) -- internal/pool/lots.go:137
   end
  end
 end
-F.pool_Pool_holdLot = function(l) -- internal/pool/lots.go:182
+F.pool_Pool_holdLot = function(l) -- internal/pool/lots.go:184
  local n = #l[15]
  local from = F.pool_Pool_sessionOf(l[2])
  l[3] = ((from[2] > once[28] and from[2] or once[28]) + 1)
@@ -652,7 +652,7 @@ F.pool_Pool_answerLot = function(l, e, from, to) -- internal/pool/lotends.go:48
   i = (i + 1)
  end
 end
-F.pool_Pool_closeLot = function(l, e, from, to) -- internal/pool/lotends.go:84
+F.pool_Pool_closeLot = function(l, e, from, to) -- internal/pool/lotends.go:85
  if (((cfg[50] ~= 0) and (not (e[3] ~= 0))) or ((e[5] > 0) and (((l[27] ~= 0) or (e[5] > l[13]))))) then
   local i = from
   while (i < to) do
@@ -698,7 +698,7 @@ F.pool_Pool_spellOut = function(l) -- internal/pool/lotspell.go:17
  end
  F.pool_Pool_forgetLot(l)
 end
-F.pool_Pool_enterTally = function(t) -- internal/pool/tallies.go:87
+F.pool_Pool_enterTally = function(t) -- internal/pool/tallies.go:88
  local rec = (S_crecs[t[1]] or ld(S_crecs, t[1]))
  local i = 0
  if (t[8] > 0) then
@@ -751,7 +751,7 @@ F.pool_Pool_enlist = function(t) -- internal/pool/tallies.go:36
   t1_[#t1_+1] = t
  end
 end
-F.pool_wheel_nextStep = function(w, w_o) -- internal/pool/wheel.go:129
+F.pool_wheel_nextStep = function(w, w_o) -- internal/pool/wheel.go:127
  local s = 0
  if (w[w_o+4] > 0) then s = w[w_o+3] end
  if (w[w_o+5] ~= 0) then
@@ -760,7 +760,7 @@ F.pool_wheel_nextStep = function(w, w_o) -- internal/pool/wheel.go:129
  end
  return s
 end
-F.pool_Pool_expireSlot = function(s) -- internal/pool/wheel.go:118
+F.pool_Pool_expireSlot = function(s) -- internal/pool/wheel.go:116
  local i = once.slots[fmod(s, 4096)+1]
  while (i ~= 0) do
   local next_ = (S_tickets[i] or ld(S_tickets, i))[21]
@@ -768,7 +768,7 @@ F.pool_Pool_expireSlot = function(s) -- internal/pool/wheel.go:118
   i = next_
  end
 end
-F.pool_Pool_expire = function(t) -- internal/pool/lifecycle.go:314
+F.pool_Pool_expire = function(t) -- internal/pool/lifecycle.go:315
  local tk = (S_tickets[t] or ld(S_tickets, t))
  if (((tk[23] == 1) and (tk[9] > 0)) and (tk[5] > once[1])) then
   local kept = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))[4]
@@ -818,7 +818,7 @@ F.pool_Pool_expire = function(t) -- internal/pool/lifecycle.go:314
   F.pool_Pool_finish(t, tk)
  end
 end
-F.pool_wheel_findNext = function(w, w_o) -- internal/pool/wheel.go:143
+F.pool_wheel_findNext = function(w, w_o) -- internal/pool/wheel.go:141
  w[w_o+3] = (w[w_o+1] + 1)
  local n = 0
  while ((w[w_o+4] > 0) and (n < 4096)) do
@@ -830,7 +830,7 @@ F.pool_wheel_findNext = function(w, w_o) -- internal/pool/wheel.go:143
   n = (n + 1)
  end
 end
-F.pool_Pool_sweepSome = function(n) -- internal/pool/insts.go:322
+F.pool_Pool_sweepSome = function(n) -- internal/pool/insts.go:323
  for t1_ = 0, n - 1 do
   do
    once[22] = (once[22] + 1)
@@ -848,7 +848,7 @@ end
 F.pool_member_silentFrom = function(m) -- internal/pool/members.go:39
  return (quo(((m[3] + 3000000)), 250000) * 250000)
 end
-F.pool_Pool_unlink = function(i) -- internal/pool/members.go:201
+F.pool_Pool_unlink = function(i) -- internal/pool/members.go:203
  local m = (S_members[i] or ld(S_members, i))
  do
   if (m[7] ~= 0) then
@@ -869,7 +869,7 @@ F.pool_Pool_unlink = function(i) -- internal/pool/members.go:201
  if (not (m[2] ~= 0)) then once[150] = (once[150] - 1) end
  m[7], m[8] = 0, 0
 end
-F.pool_Pool_weigh = function(at) -- internal/pool/members.go:261
+F.pool_Pool_weigh = function(at) -- internal/pool/members.go:262
  local sums = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
  once[154], once[152] = 0, 0
  do
@@ -922,10 +922,10 @@ F.pause_State_Allow = function(g, t) -- internal/pause/pause.go:109
  end
  return {1,0,0,0}
 end
-F.pool_pauseRec_stale = function(g, t) -- internal/pool/pauses.go:31
+F.pool_pauseRec_stale = function(g, t) -- internal/pool/pauses.go:32
  return (F.pause_State_Idle(g, t) or ((g[13] ~= 0) and F.pause_State_Abandoned(g, t)))
 end
-F.pool_Pool_dropPause = function(i) -- internal/pool/pauses.go:93
+F.pool_Pool_dropPause = function(i) -- internal/pool/pauses.go:94
  local g = (S_gates[i] or ld(S_gates, i))
  if (g[17] ~= 0) then
   local t1_ = (S_gates[g[17]] or ld(S_gates, g[17]))
@@ -1033,7 +1033,7 @@ F.pool_Pool_touched = function(op) -- internal/pool/members.go:75
  F.pool_Pool_promise(m, op[39])
  op[45], op[56] = 0, m[6]
 end
-F.pool_Pool_cancel = function(op) -- internal/pool/lifecycle.go:69
+F.pool_Pool_cancel = function(op) -- internal/pool/lifecycle.go:68
  local t, tk = F.pool_Pool_lookup(op)
  if (t == 0) then return end
  op[45] = 3
@@ -1051,7 +1051,7 @@ F.pool_Pool_cancel = function(op) -- internal/pool/lifecycle.go:69
   F.pool_Pool_end(t, tk)
  end
 end
-F.pool_Pool_renew = function(i) -- internal/pool/lifecycle.go:109
+F.pool_Pool_renew = function(i) -- internal/pool/lifecycle.go:108
  local op = T[1][i+1]
  local t, tk = F.pool_Pool_lookup(op)
  if (t == 0) then return end
@@ -1119,7 +1119,7 @@ F.pool_Pool_close = function(op) -- internal/pool/lifecycle.go:172
  end
  F.pool_Pool_finish(t, tk)
 end
-F.pool_Pool_observe = function(op) -- internal/pool/learn.go:11
+F.pool_Pool_observe = function(op) -- internal/pool/learn.go:10
  local s = F.pool_Pool_sessionOf(op[2])
  if (op[3] == 0) then
   s[2] = (s[2] + 1)
@@ -1144,7 +1144,7 @@ F.pool_Pool_observe = function(op) -- internal/pool/learn.go:11
  end)
  op[45] = 3
 end
-F.pool_Pool_pause = function(op) -- internal/pool/pauses.go:263
+F.pool_Pool_pause = function(op) -- internal/pool/pauses.go:267
  if (op[34] <= 0) then
   F.pool_refuse(op, 9, (-1), 0)
   return 
@@ -1158,7 +1158,7 @@ F.pool_Pool_pause = function(op) -- internal/pool/pauses.go:263
  end)
  op[45] = 3
 end
-F.pool_Pool_resume = function(op) -- internal/pool/pauses.go:282
+F.pool_Pool_resume = function(op) -- internal/pool/pauses.go:287
  do
   local i = once[26]
   while (i ~= 0) do
@@ -1263,7 +1263,7 @@ F.pool_Pool_forget = function(op) -- internal/pool/forget.go:23
   i = (i + 1)
  end
 end
-F.pool_Pool_gone = function(op) -- internal/pool/sessions.go:99
+F.pool_Pool_gone = function(op) -- internal/pool/sessions.go:100
  op[45] = 3
  local from = op[2]
  local to = (from + (op[3] > 1 and op[3] or 1))
@@ -1291,7 +1291,7 @@ F.pool_Pool_gone = function(op) -- internal/pool/sessions.go:99
  if weigh then F.pool_Pool_weigh(once[1]) end
  F.pool_Pool_scheduleWithheld()
 end
-F.pool_refuse = function(op, code, limit, at) -- internal/pool/pool.go:428
+F.pool_refuse = function(op, code, limit, at) -- internal/pool/pool.go:433
  op[45] = 2
  op[51], op[52], op[53], op[54] = code, 0, ((limit + 128) % 256 - 128), at
 end
@@ -1378,12 +1378,12 @@ end
 F.pool_Pool_wakeAt = function(t) -- internal/pool/serve.go:35
  if ((t < 9007199254740992) and (((once[2] == 0) or (t < once[2])))) then once[2] = max(t, (once[1] + 1)) end
 end
-F.pool_wheel_nextDue = function(w, w_o) -- internal/pool/wheel.go:155
+F.pool_wheel_nextDue = function(w, w_o) -- internal/pool/wheel.go:153
  local s = F.pool_wheel_nextStep(w, w_o)
  if (s == 0) then return 0 end
  return (max(s, (w[w_o+1] + 1)) * 100000)
 end
-F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:389
+F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:394
  local r, r_o = op, 44
  if (once[26] ~= 0) then r[r_o+11] = (F.pool_Pool_holding(op, 1)) and 1 or 0 end
  if (r[r_o+1] ~= 1) then return false end
@@ -1436,7 +1436,7 @@ F.policy_Pace_Take = function(p, t, amount, size, window) -- internal/policy/pac
   p[1] = (p[3] - F.policy_Gap((-p[4]), size, window))
  end
 end
-F.pool_Pool_age = function() -- internal/pool/insts.go:302
+F.pool_Pool_age = function() -- internal/pool/insts.go:304
  return (floor(once[1] / 2^(20)) % 4294967296)
 end
 F.meter_Meter_TakeAll = function(m, d, r, t, mark, amount, mode) -- internal/meter/charge.go:40
@@ -1467,7 +1467,7 @@ F.meter_Meter_SettleAll = function(m, d, r, t, gone, adds, backs) -- internal/me
   F.meter_Meter_add(m, d, r, t, (adds - backs))
  end
 end
-F.pool_names_sole = function(n, n_o, per) -- internal/pool/insts.go:218
+F.pool_names_sole = function(n, n_o, per) -- internal/pool/insts.go:220
  do
   local t1_ = per
   if t1_ == 1 then
@@ -1484,7 +1484,7 @@ F.pool_names_sole = function(n, n_o, per) -- internal/pool/insts.go:218
  end
  return 0
 end
-F.pool_Pool_ownOf = function(limit, name) -- internal/pool/insts.go:209
+F.pool_Pool_ownOf = function(limit, name) -- internal/pool/insts.go:211
  local i = far(2, F.flat_Names_Tags(name))
  do
   while ((i ~= 0) and ((S_insts[i] or ld(S_insts, i))[11] ~= (limit % 256))) do
@@ -1493,7 +1493,7 @@ F.pool_Pool_ownOf = function(limit, name) -- internal/pool/insts.go:209
  end
  return i
 end
-F.pool_Pool_findInst = function(limit, scope, scope_o) -- internal/pool/insts.go:195
+F.pool_Pool_findInst = function(limit, scope, scope_o) -- internal/pool/insts.go:197
  do
   local name = F.pool_names_sole(scope, scope_o, (S_limits[limit+1] or ld(S_limits, limit+1))[7])
   if (name ~= 0) then return F.pool_Pool_ownOf(limit, name) end
@@ -1513,7 +1513,7 @@ F.pool_Pool_findInst = function(limit, scope, scope_o) -- internal/pool/insts.go
  end
  return 0
 end
-F.pool_scoped = function(who, who_o, per) -- internal/pool/insts.go:235
+F.pool_scoped = function(who, who_o, per) -- internal/pool/insts.go:237
  if (per == 1) then return {who[who_o+1],0,0,0,0} end
  local s = {0,0,0,0,0}
  if (band(per, 1) ~= 0) then s[1] = who[who_o+1] end
@@ -1569,7 +1569,7 @@ end
 F.policy_Part = function(amount, thousandths) -- internal/policy/floor.go:41
  return (mul(quo(amount, 1000), thousandths) + quo(mul(fmod(amount, 1000), thousandths), 1000))
 end
-F.pool_Pool_safeOf = function(in_, class) -- internal/pool/stock.go:58
+F.pool_Pool_safeOf = function(in_, class) -- internal/pool/stock.go:57
  if F.pool_Pool_pacesPlan(in_, class) then return 0 end
  return cfg[class+53]
 end
@@ -1588,7 +1588,7 @@ end
 F.policy_Breaker_Idle = function(b, b_o) -- internal/policy/breaker.go:201
  return ((not (b[b_o+1] ~= 0)) and (not (b[b_o+9] ~= 0)))
 end
-F.pool_Pool_binds = function(in_, d) -- internal/pool/stock.go:292
+F.pool_Pool_binds = function(in_, d) -- internal/pool/stock.go:290
  do
   if (cfg[29] == 0) then
    return false
@@ -1598,7 +1598,7 @@ F.pool_Pool_binds = function(in_, d) -- internal/pool/stock.go:292
  end
  return (((d[1] == 2) and F.pool_Pool_lightBinds(d)) and ((F.meter_Meter_IsStock(in_, d) or (cfg[31] ~= 0))))
 end
-F.pool_Pool_threshold = function(class) -- internal/pool/stock.go:195
+F.pool_Pool_threshold = function(class) -- internal/pool/stock.go:193
  if (class == 0) then return cfg[30] end
  return cfg[29]
 end
@@ -1615,7 +1615,7 @@ F.pool_Pool_took = function(class, requests, amount, in_, d) -- internal/pool/st
   F.policy_Pace_Take((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
  end
 end
-F.pool_caller_count = function(c, now_, second, n, retried) -- internal/pool/callers.go:58
+F.pool_caller_count = function(c, now_, second, n, retried) -- internal/pool/callers.go:57
  c[10] = (c[10] + n)
  c[6] = (c[6] + retried)
  if (c[12] == 0) then c[12] = now_ end
@@ -1714,11 +1714,11 @@ F.pool_Pool_FastDone = function(o) -- internal/pool/fast.go:191
  F.pool_Pool_endFast(t, tk)
  return true
 end
-F.pool_headerTime_add = function(h, h_o, d) -- internal/pool/header.go:19
+F.pool_headerTime_add = function(h, h_o, d) -- internal/pool/header.go:18
  h[h_o+fmod(h[h_o+17], 16)+1] = d
  h[h_o+17] = (h[h_o+17] + 1)
 end
-F.pool_Pool_unasked = function(l, e, i) -- internal/pool/lotends.go:127
+F.pool_Pool_unasked = function(l, e, i) -- internal/pool/lotends.go:128
  for limit = 0, e[5] - 1 do
   if ((e[7][((i * e[5]) + limit)+1] > 0) and (((limit >= l[13]) or (l[16][(((e[6][i+1] - l[3]) * l[13]) + limit)+1] == 0)))) then
    return true
@@ -1726,7 +1726,7 @@ F.pool_Pool_unasked = function(l, e, i) -- internal/pool/lotends.go:127
  end
  return false
 end
-F.pool_sums_giveUp = function(s, l, e, limit, from, to) -- internal/pool/lotends.go:137
+F.pool_sums_giveUp = function(s, l, e, limit, from, to) -- internal/pool/lotends.go:138
  local i = from
  while (i < to) do
   do
@@ -1740,7 +1740,7 @@ F.pool_sums_giveUp = function(s, l, e, limit, from, to) -- internal/pool/lotends
   i = (i + 1)
  end
 end
-F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s) -- internal/pool/lotends.go:148
+F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s) -- internal/pool/lotends.go:149
  local usual = ((s[5] == 1) and (l[31][limit+1] == 1))
  local w, first, amounts, states, numbers, used, uw = l[13], l[3], l[16], l[29], e[6], e[7], e[5]
  local unit, bound = s[8], ((e[3] ~= 0) and (not (s[7] ~= 0)))
@@ -1779,14 +1779,14 @@ F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s) -- internal/pool
  F.pool_Pool_settleHeld(l, in_, s, gone, less, bound)
  s[9] = (s[9] - refs)
 end
-F.pool_Pool_forgetLot = function(l) -- internal/pool/lots.go:214
+F.pool_Pool_forgetLot = function(l) -- internal/pool/lots.go:216
  F.pool_Pool_dropLot(l)
  F.flat_Names_Drop(l[22])
  F.flat_Names_Drop(l[23])
  F.flat_Names_Drop(l[24])
  F.flat_Names_Drop(l[25])
 end
-F.pool_Pool_spell = function(l, k) -- internal/pool/lotspell.go:26
+F.pool_Pool_spell = function(l, k) -- internal/pool/lotspell.go:27
  local i = slabNew(S_tickets)
  local tk = (S_tickets[i] or ld(S_tickets, i))
  tk[1], tk[2] = l[2], (l[3] + u64(k))
@@ -1824,7 +1824,7 @@ F.pool_Pool_spell = function(l, k) -- internal/pool/lotspell.go:26
  end
  tk[25] = (n % 256)
 end
-F.pool_Pool_periodOf = function(rec, model, at) -- internal/pool/history.go:186
+F.pool_Pool_periodOf = function(rec, model, at) -- internal/pool/history.go:187
  local i, crowded = F.pool_Pool_findPeriod(rec, model, at)
  if ((i == 0) and F.pool_history_full(at)) then
   rec = sum
@@ -1841,7 +1841,7 @@ F.pool_Pool_periodOf = function(rec, model, at) -- internal/pool/history.go:186
  rec[8] = (i % 65536)
  return i
 end
-F.pool_Pool_periodIn = function(rec, model, at) -- internal/pool/history.go:206
+F.pool_Pool_periodIn = function(rec, model, at) -- internal/pool/history.go:208
  local i, _ = F.pool_Pool_findPeriod(rec, model, at)
  if ((i == 0) and (sum[8] ~= 0)) then
   local t1_, t2_ = F.pool_Pool_findPeriod(sum, model, at)
@@ -1849,12 +1849,12 @@ F.pool_Pool_periodIn = function(rec, model, at) -- internal/pool/history.go:206
  end
  return i
 end
-F.pool_Pool_schedule = function(i, t, due) -- internal/pool/ticket.go:148
+F.pool_Pool_schedule = function(i, t, due) -- internal/pool/ticket.go:149
  if (t[6] ~= 0) then F.pool_wheel_remove(once, 133, t) end
  t[6] = due
  F.pool_wheel_add(once, 133, i, t)
 end
-F.pool_Pool_dropLost = function(t, tk) -- internal/pool/sessions.go:150
+F.pool_Pool_dropLost = function(t, tk) -- internal/pool/sessions.go:152
  local held = false
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -1871,12 +1871,12 @@ F.pool_Pool_dropLost = function(t, tk) -- internal/pool/sessions.go:150
  end
  F.pool_Pool_end(t, tk)
 end
-F.pool_Pool_aliveUntil = function(tk) -- internal/pool/sessions.go:89
+F.pool_Pool_aliveUntil = function(tk) -- internal/pool/sessions.go:90
  local until_ = max((S_sessions[tk[16]] or ld(S_sessions, tk[16]))[4], (once[4] + 10000000))
  if ((once[1] - once[3]) > 6000000) then until_ = max(until_, (once[1] + 6000000)) end
  return until_
 end
-F.pool_Pool_orphan = function(t, tk, proven) -- internal/pool/sessions.go:134
+F.pool_Pool_orphan = function(t, tk, proven) -- internal/pool/sessions.go:136
  tk[33] = 1
  if (not (tk[27] ~= 0)) then F.pool_Pool_pausesLost(t, tk, false) end
  for k = 0, tk[25] - 1 do
@@ -1895,7 +1895,7 @@ F.pool_Pool_leaveQueue = function(tk) -- internal/pool/acquire.go:52
   F.pool_Pool_changed(tk, (k)*5+35)
  end
 end
-F.pool_Pool_end = function(i, t) -- internal/pool/ticket.go:128
+F.pool_Pool_end = function(i, t) -- internal/pool/ticket.go:129
  F.pool_wheel_remove(once, 133, t)
  for k = 0, t[25] - 1 do
   local c, c_o = t, (k)*5+35
@@ -1913,7 +1913,7 @@ F.pool_Pool_end = function(i, t) -- internal/pool/ticket.go:128
  clear_(t, 0, 35)
  slabRecycle(S_tickets, i)
 end
-F.pool_Pool_giveBack = function(tk) -- internal/pool/lifecycle.go:91
+F.pool_Pool_giveBack = function(tk) -- internal/pool/lifecycle.go:90
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local amount = c[c_o+1]
@@ -1926,7 +1926,7 @@ F.pool_Pool_giveBack = function(tk) -- internal/pool/lifecycle.go:91
  once[5] = (once[5] - 1)
  F.pool_Pool_unsent(tk)
 end
-F.pool_Pool_pausesLost = function(t, tk, unsent) -- internal/pool/pauses.go:149
+F.pool_Pool_pausesLost = function(t, tk, unsent) -- internal/pool/pauses.go:151
  local i = once[26]
  while (i ~= 0) do
   do
@@ -1936,7 +1936,7 @@ F.pool_Pool_pausesLost = function(t, tk, unsent) -- internal/pool/pauses.go:149
   i = (S_gates[i] or ld(S_gates, i))[18]
  end
 end
-F.pool_Pool_lapse = function(tk) -- internal/pool/lifecycle.go:363
+F.pool_Pool_lapse = function(tk) -- internal/pool/lifecycle.go:364
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
@@ -1954,7 +1954,7 @@ F.pool_Pool_finish = function(t, tk) -- internal/pool/lifecycle.go:262
  once[5] = (once[5] - 1)
  F.pool_Pool_end(t, tk)
 end
-F.pool_Pool_spare = function(i) -- internal/pool/insts.go:311
+F.pool_Pool_spare = function(i) -- internal/pool/insts.go:313
  local in_ = (S_insts[i] or ld(S_insts, i))
  if (((in_[16] > 0) or ((F.pool_Pool_age() - in_[17]) < F.pool_Pool_keepFor(in_))) or ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] == 0)) then
   return false
@@ -2006,7 +2006,7 @@ F.pool_Pool_burySome = function(n) -- internal/pool/leases.go:249
   F.pool_Pool_buryOne(once[23])
  end
 end
-F.pool_callers_sweep = function(n, now_, lease) -- internal/pool/callers.go:86
+F.pool_callers_sweep = function(n, now_, lease) -- internal/pool/callers.go:85
  local crowded = ((2 * slabLen(S_crecs)) > 32768)
  local memory = 3600000000
  if crowded then memory = (lease > 360000000 and lease or 360000000) end
@@ -2030,7 +2030,7 @@ F.pool_callers_sweep = function(n, now_, lease) -- internal/pool/callers.go:86
   until true
  end
 end
-F.pool_Pool_sweepSessions = function(n) -- internal/pool/sessions.go:184
+F.pool_Pool_sweepSessions = function(n) -- internal/pool/sessions.go:186
  for t1_ = 0, n - 1 do
   do
    once[24] = (once[24] + 1)
@@ -2042,13 +2042,13 @@ F.pool_Pool_sweepSessions = function(n) -- internal/pool/sessions.go:184
   F.pool_Pool_sweepSession()
  end
 end
-F.pool_Pool_freeAt = function(at, free) -- internal/pool/members.go:294
+F.pool_Pool_freeAt = function(at, free) -- internal/pool/members.go:295
  free = F.pool_roundFree(free)
  if (at >= free) then return true end
  if ((once[154] == 0) or (free < once[154])) then once[154] = free end
  return false
 end
-F.pool_Pool_lingers = function(limit) -- internal/pool/members.go:64
+F.pool_Pool_lingers = function(limit) -- internal/pool/members.go:63
  do
   if ((band(cfg[61], ((1 * 2^(limit)))) == 0) or (cfg[limit+62] > 600000000)) then
    return (-1)
@@ -2058,7 +2058,7 @@ F.pool_Pool_lingers = function(limit) -- internal/pool/members.go:64
  end
  return (cfg[limit+62] + (S_defs[limit+1] or ld(S_defs, limit+1))[8])
 end
-F.pool_Pool_dropMember = function(i) -- internal/pool/members.go:222
+F.pool_Pool_dropMember = function(i) -- internal/pool/members.go:224
  F.pool_Pool_unlink(i)
  local m = (S_members[i] or ld(S_members, i))
  F.pool_Pool_setShare(m, 0)
@@ -2070,7 +2070,7 @@ F.pool_partOf = function(share) -- internal/pool/members.go:45
  if (share == 0) then return 0 end
  return quo(4503599627370496, share)
 end
-F.pool_Pool_withhold = function(limit, at, part) -- internal/pool/members.go:307
+F.pool_Pool_withhold = function(limit, at, part) -- internal/pool/members.go:308
  local d = (S_defs[limit+1] or ld(S_defs, limit+1))
  if (d[1] ~= 0) then
   F.pool_Pool_setPart(limit, part)
@@ -2098,7 +2098,7 @@ F.pool_Pool_withhold = function(limit, at, part) -- internal/pool/members.go:307
   i = (i + 1)
  end
 end
-F.pool_Pool_scheduleWithheld = function() -- internal/pool/members.go:231
+F.pool_Pool_scheduleWithheld = function() -- internal/pool/members.go:233
  once[153] = once[154]
  if (once[147] ~= 0) then
   local at = F.pool_member_silentFrom((S_members[once[147]] or ld(S_members, once[147])))
@@ -2119,14 +2119,14 @@ end
 F.pause_State_Abandoned = function(g, t) -- internal/pause/pause.go:80
  return (((g[1] ~= 1) and (g[6] == 0)) and ((t - (g[3] > g[2] and g[3] or g[2])) >= 3600000000))
 end
-F.pool_Pool_valid = function(op) -- internal/pool/acquire.go:68
+F.pool_Pool_valid = function(op) -- internal/pool/acquire.go:70
  if (max(#op[4], #op[5], #op[6], #op[7], #op[8]) > 256) then return false end
  for k = 0, cfg[4] - 1 do
   if (u64(op[k+13]) > 1099511627776) then return false end
  end
  return ((((((((((op[4] ~= "") and (floor(op[3] / 2^(63)) == 0)) and (op[9] < cfg[3])) and (((not (op[11] ~= 0)) or (op[9] == 0)))) and (op[31] > 0)) and (op[31] <= 86400000000000)) and (op[30] >= 0)) and (op[30] <= 86400000000000)) and (op[29] <= 8640000000000000)) and (op[32] <= 2))
 end
-F.pool_Pool_present = function(op) -- internal/pool/acquire.go:193
+F.pool_Pool_present = function(op) -- internal/pool/acquire.go:196
  local s = F.pool_Pool_sessionOf(op[2])
  if (op[3] == 0) then
   s[2] = ((s[2] > once[28] and s[2] or once[28]) + 1)
@@ -2141,7 +2141,7 @@ F.pool_Pool_present = function(op) -- internal/pool/acquire.go:193
  F.pool_Pool_poll(op)
  return false
 end
-F.pool_Pool_newTicket = function(op) -- internal/pool/ticket.go:95
+F.pool_Pool_newTicket = function(op) -- internal/pool/ticket.go:96
  local i = slabNew(S_tickets)
  local t = (S_tickets[i] or ld(S_tickets, i))
  move(t, 0, op, 1, 2)
@@ -2166,7 +2166,7 @@ F.pool_Pool_newTicket = function(op) -- internal/pool/ticket.go:95
  F.pool_Pool_enter(i, t, 0)
  return i, t
 end
-F.pool_Pool_want = function(tk, amounts, amounts_o, force) -- internal/pool/acquire.go:83
+F.pool_Pool_want = function(tk, amounts, amounts_o, force) -- internal/pool/acquire.go:85
  local limit = 0
  local fits = false
  fits = true
@@ -2190,7 +2190,7 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force) -- internal/pool/acqu
  end
  return (-1), fits
 end
-F.pool_Pool_pausesAllow = function(model, key) -- internal/pool/pauses.go:110
+F.pool_Pool_pausesAllow = function(model, key) -- internal/pool/pauses.go:111
  local all = {1,0,0,0}
  do
   local i = once[26]
@@ -2208,7 +2208,7 @@ F.pool_Pool_pausesAllow = function(model, key) -- internal/pool/pauses.go:110
  end
  return copy_(all, 0, 4)
 end
-F.pool_Pool_grant = function(t, tk, counts_) -- internal/pool/acquire.go:143
+F.pool_Pool_grant = function(t, tk, counts_) -- internal/pool/acquire.go:145
  tk[4] = once[1]
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2221,7 +2221,7 @@ F.pool_Pool_grant = function(t, tk, counts_) -- internal/pool/acquire.go:143
  once[5] = (once[5] + 1)
  F.pool_Pool_sent(tk)
 end
-F.pool_Pool_hold = function(t, tk, op) -- internal/pool/acquire.go:162
+F.pool_Pool_hold = function(t, tk, op) -- internal/pool/acquire.go:164
  tk[23] = 3
  F.pool_Pool_live(t, tk)
  F.pool_ticket_report(tk, op)
@@ -2256,7 +2256,7 @@ F.pool_Pool_keep = function(op) -- internal/pool/sessions.go:61
   if (s[5] == 0) then op[45] = 3 end
  end
 end
-F.pool_Pool_lookup = function(op) -- internal/pool/lifecycle.go:55
+F.pool_Pool_lookup = function(op) -- internal/pool/lifecycle.go:54
  local t, tk = F.pool_Pool_find(op, 1)
  if (t == 0) then
   op[45] = 4
@@ -2268,18 +2268,18 @@ F.pool_Pool_lookup = function(op) -- internal/pool/lifecycle.go:55
  end
  return t, tk
 end
-F.pool_Pool_scheduleWait = function(i, t) -- internal/pool/ticket.go:157
+F.pool_Pool_scheduleWait = function(i, t) -- internal/pool/ticket.go:158
  local due = t[5]
  if (t[9] > 0) then due = min(due, (once[1] + t[9])) end
  if (due < 9007199254740992) then F.pool_Pool_schedule(i, t, due) end
 end
-F.pool_Pool_live = function(t, tk) -- internal/pool/acquire.go:174
+F.pool_Pool_live = function(t, tk) -- internal/pool/acquire.go:177
  tk[8] = (once[1] + tk[7])
  local due = tk[8]
  if (tk[34] == 1) then due = min(due, (once[1] + 10000000)) end
  F.pool_Pool_schedule(t, tk, due)
 end
-F.pool_ticket_report = function(tk, op) -- internal/pool/acquire.go:184
+F.pool_ticket_report = function(tk, op) -- internal/pool/acquire.go:187
  local r, r_o = op, 44
  r[r_o+1] = 0
  move(r, r_o+1, tk, 0, 2)
@@ -2298,7 +2298,7 @@ F.pool_Pool_leaves = function(op) -- internal/pool/members.go:123
   F.pool_Pool_scheduleWithheld()
  end
 end
-F.pool_Pool_findSession = function(id) -- internal/pool/sessions.go:27
+F.pool_Pool_findSession = function(id) -- internal/pool/sessions.go:26
  local h = F.pool_sessionHash(id)
  do
   local i, n = indexSeek(X.sessIx, h, 0)
@@ -2311,7 +2311,7 @@ F.pool_Pool_findSession = function(id) -- internal/pool/sessions.go:27
  end
  return 0
 end
-F.pool_Pool_link = function(i) -- internal/pool/members.go:188
+F.pool_Pool_link = function(i) -- internal/pool/members.go:190
  local m = (S_members[i] or ld(S_members, i))
  m[7], m[8] = once[148], 0
  if (once[148] ~= 0) then
@@ -2323,7 +2323,7 @@ F.pool_Pool_link = function(i) -- internal/pool/members.go:188
  once[148] = i
  once[150] = (once[150] + 1)
 end
-F.pool_Pool_promise = function(m, known) -- internal/pool/members.go:158
+F.pool_Pool_promise = function(m, known) -- internal/pool/members.go:160
  if ((known ~= 0) and (known == m[6])) then F.pool_Pool_setShare(m, known) end
  local free = quo(((4503599627370496 - once[152])), 4096)
  local want = 0
@@ -2345,7 +2345,7 @@ F.pool_Pool_promise = function(m, known) -- internal/pool/members.go:158
  m[6] = want
  if ((m[5] == 0) or (want < m[5])) then F.pool_Pool_setShare(m, want) end
 end
-F.pool_Pool_fits = function(tk) -- internal/pool/acquire.go:130
+F.pool_Pool_fits = function(tk) -- internal/pool/acquire.go:132
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
@@ -2354,7 +2354,7 @@ F.pool_Pool_fits = function(tk) -- internal/pool/acquire.go:130
  end
  return true
 end
-F.pool_wheel_remove = function(w, w_o, t) -- internal/pool/wheel.go:53
+F.pool_wheel_remove = function(w, w_o, t) -- internal/pool/wheel.go:51
  if (t[6] == 0) then return end
  if (t[19] == (-1)) then
   F.pool_wheel_leave(w, w_o, t)
@@ -2373,7 +2373,7 @@ F.pool_wheel_remove = function(w, w_o, t) -- internal/pool/wheel.go:53
  t[6], t[20], t[21] = 0, 0, 0
  w[w_o+4] = (w[w_o+4] - 1)
 end
-F.pool_Pool_touchCharge = function(c, c_o) -- internal/pool/insts.go:276
+F.pool_Pool_touchCharge = function(c, c_o) -- internal/pool/insts.go:278
  local in_, d, r = F.pool_Pool_meterOf(c, c_o)
  F.meter_Meter_Advance(in_, d, r, once[1])
  return in_, d, r
@@ -2425,7 +2425,7 @@ F.pool_Pool_served = function(op) -- internal/pool/trouble.go:10
   F.pool_Pool_endFailures()
  end
 end
-F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go:54
+F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go:53
  for i = 0, #op[36] - 1 do
   repeat
    local o = op[36][i+1]
@@ -2464,7 +2464,7 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go
   until true
  end
 end
-F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses.go:225
+F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses.go:227
  local hint = quo(op[34], 1000)
  do
   local t1_ = op[33]
@@ -2489,7 +2489,7 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses
  end
  return false
 end
-F.pool_Pool_unexplained = function(tk, scope) -- internal/pool/learn.go:172
+F.pool_Pool_unexplained = function(tk, scope) -- internal/pool/learn.go:171
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
@@ -2558,13 +2558,13 @@ F.pool_Pool_spend = function(t, tk) -- internal/pool/lifecycle.go:295
  end
  F.pool_Pool_end(t, tk)
 end
-F.pool_Pool_withNames = function(op, f) -- internal/pool/pauses.go:292
+F.pool_Pool_withNames = function(op, f) -- internal/pool/pauses.go:297
  local who = {0,0,F.flat_Names_Hold(sub(op[6], 1, (#op[6] < 256 and #op[6] or 256))),0,F.flat_Names_Hold(sub(op[8], 1, (#op[8] < 256 and #op[8] or 256)))}
  f(who, 0)
  F.flat_Names_Drop(who[3])
  F.flat_Names_Drop(who[5])
 end
-F.pool_Pool_since = function(scope, who, who_o) -- internal/pool/learn.go:41
+F.pool_Pool_since = function(scope, who, who_o) -- internal/pool/learn.go:40
  local n_scope, model, key = F.pool_gateScope(scope, who[who_o+3], who[who_o+5])
  scope = n_scope
  do
@@ -2579,7 +2579,7 @@ F.pool_Pool_since = function(scope, who, who_o) -- internal/pool/learn.go:41
  end
  return once[1]
 end
-F.pool_Pool_unbrief = function(who, who_o) -- internal/pool/learn.go:152
+F.pool_Pool_unbrief = function(who, who_o) -- internal/pool/learn.go:151
  for i = 0, cfg[4] - 1 do
   repeat
    if (band(cfg[61], ((1 * 2^(i)))) == 0) then break end
@@ -2598,12 +2598,12 @@ F.pool_Pool_unbrief = function(who, who_o) -- internal/pool/learn.go:152
   until true
  end
 end
-F.pool_history_refused = function(t) -- internal/pool/history.go:269
+F.pool_history_refused = function(t) -- internal/pool/history.go:272
  local c, c_o = past.week, (fmod(quo(t, 3600000000), 168))*2
  if (c[c_o+1] ~= (quo(t, 3600000000) % 4294967296)) then c[c_o+1], c[c_o+2] = (quo(t, 3600000000) % 4294967296), 0 end
  c[c_o+2] = (c[c_o+2] + 1)
 end
-F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:46
+F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:47
  local t1_, t2_, t3_ = F.pool_gateScope(scope, model, key)
  scope = t1_
  model = t2_
@@ -2633,7 +2633,7 @@ F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:46
  once[26] = i
  return i
 end
-F.pool_Pool_setCause = function(g, op) -- internal/pool/pauses.go:253
+F.pool_Pool_setCause = function(g, op) -- internal/pool/pauses.go:256
  local cause = op[37]
  if (cause == "") then cause = F.store_Verdict_String(op[33]) end
  local old = g[16]
@@ -2672,7 +2672,7 @@ F.pool_Pool_bury = function() -- internal/pool/leases.go:242
   i = (i + 1)
  end
 end
-F.pool_callers_of = function(agent) -- internal/pool/callers.go:48
+F.pool_callers_of = function(agent) -- internal/pool/callers.go:47
  local t1_, t1_o = F.flat_Names_Tags(agent)
  local tag, tag_o = t1_, t1_o
  if (tag[tag_o+1] == 0) then
@@ -2714,7 +2714,7 @@ F.pool_Pool_slotFree = function(user, mine, most) -- internal/pool/leases.go:173
  sort(taken)
  return taken[over+1]
 end
-F.pool_Pool_dropCaller = function(i) -- internal/pool/crowd.go:157
+F.pool_Pool_dropCaller = function(i) -- internal/pool/crowd.go:156
  local c = (S_crecs[i] or ld(S_crecs, i))
  if (((((c[1] == 0) or (c[3] ~= 0)) or (c[10] ~= 0)) or (c[2] ~= 0)) or (not F.flat_Names_Sole(c[1]))) then
   return 
@@ -2900,10 +2900,10 @@ F.order_Queue_Heads = function(strict, each) -- internal/order/heads.go:37
  end
  return T[3]
 end
-F.pool_Pool_strict = function() -- internal/pool/pauses.go:176
+F.pool_Pool_strict = function() -- internal/pool/pauses.go:179
  return F.pool_Pool_strictFrom(2)
 end
-F.pool_Pool_findRival = function(heads) -- internal/pool/serve.go:102
+F.pool_Pool_findRival = function(heads) -- internal/pool/serve.go:101
  once[10] = 0
  if ((cfg[52] == 0) or (not (cfg[28] ~= 0))) then return 0 end
  local t2_ = heads
@@ -2931,7 +2931,7 @@ F.order_Queue_Held = function(h) -- internal/order/heads.go:116
  local t1_ = T[4]
  t1_[#t1_+1] = copy_(h, 0, 6)
 end
-F.pool_Pool_passOn = function(tk) -- internal/pool/serve.go:123
+F.pool_Pool_passOn = function(tk) -- internal/pool/serve.go:121
  local any = false
  if (not (tk[28] ~= 0)) then return false end
  tk[28] = 0
@@ -2940,7 +2940,7 @@ F.pool_Pool_passOn = function(tk) -- internal/pool/serve.go:123
  end
  return any
 end
-F.pool_Pool_tooBig = function(tk) -- internal/pool/serve.go:136
+F.pool_Pool_tooBig = function(tk) -- internal/pool/serve.go:134
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
@@ -2948,7 +2948,7 @@ F.pool_Pool_tooBig = function(tk) -- internal/pool/serve.go:136
  end
  return (-1)
 end
-F.pool_Pool_dismiss = function(t, tk, limit) -- internal/pool/serve.go:147
+F.pool_Pool_dismiss = function(t, tk, limit) -- internal/pool/serve.go:145
  if (tk[18] > 0) then
   F.pool_refuse(T[1][(tk[18] - 1)+1], 6, limit, 0)
  else
@@ -2958,7 +2958,7 @@ F.pool_Pool_dismiss = function(t, tk, limit) -- internal/pool/serve.go:147
  F.pool_Pool_leaveQueue(tk)
  F.pool_Pool_end(t, tk)
 end
-F.pool_Pool_lacksOwn = function(tk) -- internal/pool/serve.go:159
+F.pool_Pool_lacksOwn = function(tk) -- internal/pool/serve.go:157
  local on = 0
  local at = 0
  for k = 0, tk[25] - 1 do
@@ -2983,7 +2983,7 @@ F.order_Queue_Park = function(w, on, at) -- internal/order/park.go:14
  fl[16] = F.order_Queue_spotOf(on, fl[10])
  fl[17] = F.flat_Tree_Insert((S_qspots[fl[16]] or ld(S_qspots, fl[16])), 2, ({(S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[5],0}), f)
 end
-F.pool_Pool_keptFromAny = function(tk) -- internal/pool/stock.go:120
+F.pool_Pool_keptFromAny = function(tk) -- internal/pool/stock.go:118
  local at = 0
  if ((cfg[52] == 0) or (tk[31] ~= 0)) then return 0 end
  for k = 0, tk[25] - 1 do
@@ -3012,7 +3012,7 @@ F.pool_Pool_keptFromAny = function(tk) -- internal/pool/stock.go:120
  end
  return at
 end
-F.pool_Pool_lacksShared = function(tk) -- internal/pool/serve.go:179
+F.pool_Pool_lacksShared = function(tk) -- internal/pool/serve.go:177
  local at = 0
  for k = 0, tk[25] - 1 do
   repeat
@@ -3035,7 +3035,7 @@ F.pool_Pool_lacksShared = function(tk) -- internal/pool/serve.go:179
  end
  return at
 end
-F.pool_Pool_claim = function(tk) -- internal/pool/serve.go:224
+F.pool_Pool_claim = function(tk) -- internal/pool/serve.go:222
  for k = 0, tk[25] - 1 do
   repeat
    local c, c_o = tk, (k)*5+35
@@ -3054,7 +3054,7 @@ F.order_Queue_Close = function(h, pass) -- internal/order/heads.go:110
  local t1_ = (S_qlanes[h[2]] or ld(S_qlanes, h[2]))
  t1_[24] = pass
 end
-F.pool_Pool_limitsBind = function(who, who_o) -- internal/pool/pauses.go:157
+F.pool_Pool_limitsBind = function(who, who_o) -- internal/pool/pauses.go:160
  local i = once[26]
  while (i ~= 0) do
   do
@@ -3064,7 +3064,7 @@ F.pool_Pool_limitsBind = function(who, who_o) -- internal/pool/pauses.go:157
   i = (S_gates[i] or ld(S_gates, i))[18]
  end
 end
-F.pool_Pool_admit = function(t) -- internal/pool/serve.go:241
+F.pool_Pool_admit = function(t) -- internal/pool/serve.go:239
  local tk = (S_tickets[t] or ld(S_tickets, t))
  local costs = F.pool_Pool_costs(tk)
  F.order_Queue_Granted(tk[17], costs)
@@ -3085,7 +3085,7 @@ F.pool_Pool_admit = function(t) -- internal/pool/serve.go:241
  local t2_ = T[2]
  t2_[#t2_+1] = copy_(tk, 0, 2)
 end
-F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:207
+F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:210
  local t, tk = F.pool_Pool_find(id, id_o)
  do
   local i = once[26]
@@ -3101,7 +3101,7 @@ F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:207
  end
  return false
 end
-F.pool_Pool_why = function(t) -- internal/pool/serve.go:273
+F.pool_Pool_why = function(t) -- internal/pool/serve.go:271
  local tk = (S_tickets[t] or ld(S_tickets, t))
  local r, kept = {2,0,(-1),0}, {0,0,0,0}
  local at = once[1]
@@ -3208,7 +3208,7 @@ F.meter_Meter_Room = function(m, d, r) -- internal/meter/meter.go:72
  if (m[1] == 0) then return 1099511627776 end
  return (F.meter_Meter_Open(m, d, r) - F.meter_Meter_Used(m, d, r))
 end
-F.pool_headerTime_slowerThan = function(h, h_o, d, r) -- internal/pool/header.go:40
+F.pool_headerTime_slowerThan = function(h, h_o, d, r) -- internal/pool/header.go:39
  return (((h[h_o+18] > 0) and (d[2] == 0)) and (h[h_o+18] > F.meter_SlowBeyond(d, r)))
 end
 F.meter_SlackOf = function(d, r) -- internal/meter/ring.go:177
@@ -3230,13 +3230,13 @@ end
 F.pool_Pool_pacesPlan = function(in_, class) -- internal/pool/plan.go:4
  return (((class > 0) and (cfg[28] ~= 0)) and ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[13] ~= 0))
 end
-F.pool_Pool_lightBinds = function(d) -- internal/pool/stock.go:287
+F.pool_Pool_lightBinds = function(d) -- internal/pool/stock.go:285
  return ((cfg[29] > 0) and (((cfg[32] ~= 0) or (d[4] >= quo(600000000000, 1000)))))
 end
 F.policy_Breaker_Sent = function(b, b_o, t) -- internal/policy/breaker.go:204
  if ((b[b_o+9] ~= 0) and ((t - b[b_o+13]) < 10000000)) then b[b_o+14] = (b[b_o+14] + 1) end
 end
-F.pool_Pool_past = function(s) -- internal/pool/sessions.go:178
+F.pool_Pool_past = function(s) -- internal/pool/sessions.go:180
  return (((s[5] == 0) and (s[8] == 0)) and ((once[1] - s[3]) >= 600000000))
 end
 F.pool_Pool_unstated = function(tk, o) -- internal/pool/fast.go:263
@@ -3268,7 +3268,7 @@ F.pool_Pool_noted = function(tk) -- internal/pool/history.go:176
  end
  return pd
 end
-F.pool_Pool_keptLess = function(s, in_, class, granted, amount) -- internal/pool/fast.go:342
+F.pool_Pool_keptLess = function(s, in_, class, granted, amount) -- internal/pool/fast.go:343
  if (s[6] == 2) then
   F.pool_Pool_tookLess(class, granted, in_, amount)
  elseif (class > 0) then
@@ -3289,7 +3289,7 @@ F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd) -- internal/poo
  if ((s[8] >= 0) and (pd ~= nil)) then pd[s[8]+12] = max((pd[s[8]+12] + more), 0) end
  if (s[6] ~= 0) then F.pool_Pool_keptLess(s, in_, tk[24], tk[4], (-more)) end
 end
-F.pool_Pool_endFast = function(t, tk) -- internal/pool/fast.go:352
+F.pool_Pool_endFast = function(t, tk) -- internal/pool/fast.go:353
  F.pool_wheel_remove(once, 133, tk)
  F.flat_Names_Drop(tk[10])
  if (tk[12] ~= 0) then
@@ -3312,7 +3312,7 @@ F.pool_Pool_endFast = function(t, tk) -- internal/pool/fast.go:352
  tk[27], tk[26], tk[31] = 0, 0, 0
  slabRecycle(S_tickets, t)
 end
-F.pool_Pool_usedLess = function(l, k, unit, less) -- internal/pool/tallies.go:127
+F.pool_Pool_usedLess = function(l, k, unit, less) -- internal/pool/tallies.go:128
  local t = T[7][l[28][k+1]+1]
  if (((not (t[5] ~= 0)) or (t[2] ~= l[23])) or (t[3] ~= l[19])) then
   if (l[19] ~= past[2]) then
@@ -3324,7 +3324,7 @@ F.pool_Pool_usedLess = function(l, k, unit, less) -- internal/pool/tallies.go:12
  t[unit+15] = (t[unit+15] - less)
  if (not (t[7] ~= 0)) then F.pool_Pool_mark(t) end
 end
-F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound) -- internal/pool/lotends.go:185
+F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound) -- internal/pool/lotends.go:186
  if (gone == 0) then return end
  s[11] = (s[11] + gone)
  s[2] = (s[2] + less)
@@ -3336,7 +3336,7 @@ F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound) -- internal/pool
  end
  if ((less ~= 0) and (s[6] ~= 0)) then F.pool_Pool_keptLess(s, in_, l[8], l[17], less) end
 end
-F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual) -- internal/pool/lotends.go:203
+F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual) -- internal/pool/lotends.go:204
  local c = {amount,l[32][limit+1],(l[31][limit+1] % 256)}
  if (((l[29][k+1] > 0) and (c[3] == 1)) and (not (s[7] ~= 0))) then c[2], c[3] = l[29][k+1], 0 end
  if ((c[3] == 0) and (actual == amount)) then return end
@@ -3345,7 +3345,7 @@ F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual) -- inte
  if (s[8] >= 0) then F.pool_Pool_usedLess(l, k, s[8], (-more)) end
  if (s[6] ~= 0) then F.pool_Pool_keptLess(s, in_, l[8], l[17], (-more)) end
 end
-F.pool_wheel_add = function(w, w_o, i, t) -- internal/pool/wheel.go:28
+F.pool_wheel_add = function(w, w_o, i, t) -- internal/pool/wheel.go:26
  local s = max(F.pool_step(t[6]), (w[w_o+1] + 1))
  t[6] = (s * 100000)
  if ((t[6] <= ((once[1] + 10000000) + 100000)) and (((w[w_o+6] == 0) or ((S_tickets[w[w_o+6]] or ld(S_tickets, w[w_o+6]))[6] <= t[6])))) then
@@ -3370,7 +3370,7 @@ F.pool_wheel_add = function(w, w_o, i, t) -- internal/pool/wheel.go:28
  w[w_o+4] = (w[w_o+4] + 1)
  if ((w[w_o+4] == 1) or (s < w[w_o+3])) then w[w_o+3] = s end
 end
-F.pool_Pool_findPeriod = function(rec, model, at) -- internal/pool/history.go:230
+F.pool_Pool_findPeriod = function(rec, model, at) -- internal/pool/history.go:233
  local found = 0
  local crowded = false
  local looks, others = 0, 0
@@ -3388,7 +3388,7 @@ F.pool_Pool_findPeriod = function(rec, model, at) -- internal/pool/history.go:23
  if (looks >= 64) then return others, true end
  return 0, false
 end
-F.pool_history_full = function(at) -- internal/pool/history.go:215
+F.pool_history_full = function(at) -- internal/pool/history.go:217
  local n, i = slabLen(S_hperiods), past[1]
  if (i == 0) then i = ((n + 2147483648) % 4294967296 - 2147483648) end
  do
@@ -3400,7 +3400,7 @@ F.pool_history_full = function(at) -- internal/pool/history.go:215
  end
  return ((S_hperiods[i] or ld(S_hperiods, i))[3] == at)
 end
-F.pool_Pool_newPeriod = function() -- internal/pool/history.go:253
+F.pool_Pool_newPeriod = function() -- internal/pool/history.go:256
  if (slabLen(S_hperiods) < 32768) then return slabNew(S_hperiods) end
  past[1] = (fmod(past[1], 32768) + 1)
  local pd = (S_hperiods[past[1]] or ld(S_hperiods, past[1]))
@@ -3457,7 +3457,7 @@ F.order_Queue_Remove = function(w) -- internal/order/queue.go:286
  F.order_part_level(pt, pt_o)
  if (counts[3] == 0) then F.order_Queue_rest() end
 end
-F.pool_Pool_unqueue = function(tk) -- internal/pool/acquire.go:60
+F.pool_Pool_unqueue = function(tk) -- internal/pool/acquire.go:61
  tk[17] = 0
  local t1_ = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))
  t1_[6] = (t1_[6] - 1)
@@ -3479,7 +3479,7 @@ F.meter_Meter_Refund = function(m, d, r, t, c, c_o) -- internal/meter/charge.go:
  F.meter_Meter_reduce(m, d, r, t, c, c_o, c[c_o+1])
  c[c_o+1], c[c_o+3] = 0, 0
 end
-F.pool_Pool_tookLess = function(class, granted, in_, amount) -- internal/pool/stock.go:106
+F.pool_Pool_tookLess = function(class, granted, in_, amount) -- internal/pool/stock.go:105
  local d = F.pool_Pool_defOf(in_)
  if (d[1] == 2) then
   local st = F.pool_Pool_stockOf(in_)
@@ -3502,7 +3502,7 @@ F.pool_Pool_unsent = function(tk) -- internal/pool/history.go:131
   end
  end
 end
-F.pool_pauseRec_covers = function(g, model, key) -- internal/pool/pauses.go:25
+F.pool_pauseRec_covers = function(g, model, key) -- internal/pool/pauses.go:26
  return ((((band(g[13], 4) == 0) or (g[14] == model))) and (((band(g[13], 16) == 0) or (g[15] == key))))
 end
 F.pause_State_Lost = function(g, t, ticket, unsent) -- internal/pause/pause.go:309
@@ -3527,7 +3527,7 @@ F.meter_Meter_Lapse = function(m, d, r, due, c, c_o) -- internal/meter/charge.go
  end
  F.meter_Meter_Bind(m, d, r, due, c, c_o)
 end
-F.pool_Pool_keepFor = function(in_) -- internal/pool/crowd.go:115
+F.pool_Pool_keepFor = function(in_) -- internal/pool/crowd.go:114
  do
   if (not (in_[13] ~= 0)) then
    return 60
@@ -3537,7 +3537,7 @@ F.pool_Pool_keepFor = function(in_) -- internal/pool/crowd.go:115
  end
  return 4294967295
 end
-F.pool_Pool_touch = function(i) -- internal/pool/insts.go:259
+F.pool_Pool_touch = function(i) -- internal/pool/insts.go:261
  local in_ = (S_insts[i] or ld(S_insts, i))
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  F.meter_Meter_Advance(in_, d, r, once[1])
@@ -3546,15 +3546,15 @@ end
 F.meter_Meter_Idle = function(m) -- internal/meter/meter.go:97
  return (((m[4] == 0) and (m[5] == 0)) and (m[9] == 0))
 end
-F.pool_Pool_strike = function(limit, i) -- internal/pool/crowd.go:77
+F.pool_Pool_strike = function(limit, i) -- internal/pool/crowd.go:76
  if ((S_limits[limit+1] or ld(S_limits, limit+1))[7] == 0) then return end
  once[limit+65] = (once[limit+65] - 1)
  if (once[limit+81] == i) then once[limit+81] = 0 end
 end
-F.pool_caller_lastSeen = function(c) -- internal/pool/callers.go:108
+F.pool_caller_lastSeen = function(c) -- internal/pool/callers.go:107
  return max(c[13], mul(c[2], 2^(20)))
 end
-F.pool_Pool_sweepSession = function() -- internal/pool/sessions.go:194
+F.pool_Pool_sweepSession = function() -- internal/pool/sessions.go:196
  local s = (S_sessions[once[24]] or ld(S_sessions, once[24]))
  if ((s[3] == 0) or (not F.pool_Pool_past(s))) then return end
  once[28] = (once[28] > s[2] and once[28] or s[2])
@@ -3565,11 +3565,11 @@ end
 F.pool_roundFree = function(t) -- internal/pool/members.go:42
  return (quo((((t + 1000000) - 1)), 1000000) * 1000000)
 end
-F.pool_Pool_setShare = function(m, share) -- internal/pool/members.go:182
+F.pool_Pool_setShare = function(m, share) -- internal/pool/members.go:184
  once[151] = (once[151] + (F.pool_partOf(share) - F.pool_partOf(m[5])))
  m[5] = share
 end
-F.pool_Pool_setPart = function(limit, part) -- internal/pool/members.go:326
+F.pool_Pool_setPart = function(limit, part) -- internal/pool/members.go:327
  local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))
  once[limit+156], t1_[9] = part, part
  once[155] = (once[155] + 1)
@@ -3585,7 +3585,7 @@ end
 F.pause_State_ramp = function(g, t) -- internal/pause/pause.go:178
  g[1], g[11], g[12], g[6] = 3, t, 0, 0
 end
-F.pool_Pool_callerOf = function(agent) -- internal/pool/crowd.go:127
+F.pool_Pool_callerOf = function(agent) -- internal/pool/crowd.go:126
  if ((far(1, F.flat_Names_Tags(agent)) == 0) and (slabLen(S_crecs) >= 32768)) then agent = once[113] end
  return F.pool_callers_of(agent)
 end
@@ -3594,7 +3594,7 @@ F.pool_Pool_heard = function(caller, class) -- internal/pool/leases.go:27
  rec[9], rec[2] = class, F.pool_Pool_age()
  if (cfg[49] > 0) then once[class+11] = max(once[class+11], (once[1] + cfg[49])) end
 end
-F.pool_Pool_instOf = function(limit, who, who_o) -- internal/pool/insts.go:172
+F.pool_Pool_instOf = function(limit, who, who_o) -- internal/pool/insts.go:173
  local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
  if (per == 0) then return unscoped[limit][1] end
  local scope = F.pool_scoped(who, who_o, per)
@@ -3611,17 +3611,17 @@ F.pool_Pool_instOf = function(limit, who, who_o) -- internal/pool/insts.go:172
   scope = F.pool_Pool_crowdScope(per)
  end
  local i, err = F.pool_Pool_newInst(limit, scope, 0)
- if (err and true or false) then error("sluice: broken: internal/pool/insts.go:190") end
+ if (err and true or false) then error("sluice: broken: internal/pool/insts.go:191") end
  return i
 end
-F.pool_inst_room = function(in_, d, r, amount) -- internal/pool/insts.go:284
+F.pool_inst_room = function(in_, d, r, amount) -- internal/pool/insts.go:286
  local room = F.meter_Meter_Room(in_, d, r)
  if (((room < amount) and (F.meter_Meter_Used(in_, d, r) == 0)) and (amount <= (in_[1] - F.meter_Meter_Withheld(in_, d)))) then
   return amount
  end
  return room
 end
-F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.go:152
+F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.go:150
  do
   if (((band(cfg[52], ((1 * 2^(c[c_o+5])))) == 0) or (tk[31] ~= 0)) or (in_[1] == 0)) then
    return 0, 0
@@ -3635,7 +3635,7 @@ F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.go
  if F.pool_Pool_binds(in_, d) then return F.pool_Pool_keptOfFlow(tk, c, c_o, in_, d, r) end
  return 0, 0
 end
-F.pool_Pool_meterOf = function(c, c_o) -- internal/pool/insts.go:267
+F.pool_Pool_meterOf = function(c, c_o) -- internal/pool/insts.go:269
  do
   local u = unscoped[c[c_o+5]]
   if (u[2] ~= nil) then return u[2], F.pool_Pool_defOf(u[2]), u[3] end
@@ -3660,7 +3660,7 @@ F.meter_Meter_Take = function(m, d, r, t, amount, slow) -- internal/meter/charge
  end
  return copy_(c, 0, 3)
 end
-F.pool_Pool_pausesSent = function(t, tk) -- internal/pool/pauses.go:140
+F.pool_Pool_pausesSent = function(t, tk) -- internal/pool/pauses.go:142
  local i = once[26]
  while (i ~= 0) do
   do
@@ -3692,7 +3692,7 @@ F.pool_Pool_sent = function(tk) -- internal/pool/history.go:103
   if (u >= 0) then pd[u+12] = (pd[u+12] + c[c_o+1]) end
  end
 end
-F.pool_Pool_costs = function(tk) -- internal/pool/acquire.go:111
+F.pool_Pool_costs = function(tk) -- internal/pool/acquire.go:113
  local c = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
  for k = 0, tk[25] - 1 do
   repeat
@@ -3750,7 +3750,7 @@ F.order_Queue_Push = function(at, ticket, costs, front) -- internal/order/queue.
  end
  return w
 end
-F.pool_Pool_position = function(t) -- internal/pool/ticket.go:179
+F.pool_Pool_position = function(t) -- internal/pool/ticket.go:180
  local at = {0,0,0,t[10],0,0,0,(F.pool_rankOf(t[24]) % 256)}
  if (t[31] ~= 0) then at[8] = 0 end
  if (band(once[6], 4) ~= 0) then at[1] = F.pool_Pool_laneName(t, 4, t[12]) end
@@ -3770,7 +3770,7 @@ end
 F.order_Queue_IsFirst = function(w) -- internal/order/queue.go:205
  return ((S_qflows[(S_qwaiters[w] or ld(S_qwaiters, w))[1]] or ld(S_qflows, (S_qwaiters[w] or ld(S_qwaiters, w))[1]))[11] == w)
 end
-F.pool_wheel_leave = function(w, w_o, t) -- internal/pool/wheel.go:74
+F.pool_wheel_leave = function(w, w_o, t) -- internal/pool/wheel.go:72
  if (t[20] ~= 0) then
   local t1_ = (S_tickets[t[20]] or ld(S_tickets, t[20]))
   t1_[21] = t[21]
@@ -3815,7 +3815,7 @@ F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o) -- internal/meter/char
   end
  end
 end
-F.pool_Pool_callerFor = function(tk) -- internal/pool/crowd.go:144
+F.pool_Pool_callerFor = function(tk) -- internal/pool/crowd.go:143
  local known = (tk[15] < slabEnd(S_crecs))
  if known then
   local name = (S_crecs[tk[15]] or ld(S_crecs, tk[15]))[1]
@@ -3843,7 +3843,7 @@ F.pool_Pool_endFailures = function() -- internal/pool/trouble.go:24
  F.flat_Names_Drop(once[143])
  once[140], once[141], once[142], once[143], once[144], once[145] = 0, 0, 0, 0, 0, 0
 end
-F.pool_Pool_learnCrowd = function(o, made) -- internal/pool/crowd.go:99
+F.pool_Pool_learnCrowd = function(o, made) -- internal/pool/crowd.go:98
  local i, l = once[o[1]+81], (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  local in_, d, r = F.pool_Pool_touch(i)
  if ((o[2] <= 0) or (o[2] > 1099511627776)) then return end
@@ -3858,7 +3858,7 @@ F.pool_Pool_learnCrowd = function(o, made) -- internal/pool/crowd.go:99
   F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, (in_[1] - o[3]), true)
  end
 end
-F.pool_Pool_learnSize = function(i, in_, d, l, size) -- internal/pool/learn.go:127
+F.pool_Pool_learnSize = function(i, in_, d, l, size) -- internal/pool/learn.go:126
  if ((size <= 0) or (size > 1099511627776)) then return end
  local burst = l[5]
  if ((l[4] > 0) and (not (l[11] ~= 0))) then
@@ -3875,7 +3875,7 @@ F.pool_Pool_learnSize = function(i, in_, d, l, size) -- internal/pool/learn.go:1
   if (in_[1] > before) then F.pool_Pool_lose(i) end
  end
 end
-F.pool_Pool_fit = function(in_, o, made, tk) -- internal/pool/model.go:127
+F.pool_Pool_fit = function(in_, o, made, tk) -- internal/pool/model.go:128
  local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  if ((l[2] ~= 0) or (in_[15] == 0)) then return end
  local own = F.pool_ticket_cost(tk, o[1])
@@ -3910,7 +3910,7 @@ F.pool_Pool_fit = function(in_, o, made, tk) -- internal/pool/model.go:127
  end
  m[15] = (once[1] + s[5])
 end
-F.pool_Pool_comesBack = function(in_, o) -- internal/pool/model.go:265
+F.pool_Pool_comesBack = function(in_, o) -- internal/pool/model.go:267
  if (((((in_[28] == 0) or (o[4] < 0)) or (o[2] <= 0)) or (o[3] < 0)) or (o[3] > o[2])) then return end
  local m, l = (S_models[in_[28]] or ld(S_models, in_[28])), (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  if ((((not (m[10] ~= 0)) or (m[12] ~= 0)) or (m[1] ~= 1)) or ((l[4] > 0) and (not (l[11] ~= 0)))) then
@@ -3954,13 +3954,13 @@ F.meter_Meter_Believe = function(m, d, used) -- internal/meter/observe.go:86
  m[9] = (m[9] < used and m[9] or used)
  return true
 end
-F.pool_Pool_sample = function(in_, d, r, remaining, own) -- internal/pool/learn.go:102
+F.pool_Pool_sample = function(in_, d, r, remaining, own) -- internal/pool/learn.go:101
  if ((not F.meter_Meter_IsStock(in_, d)) or (cfg[87] == 0)) then return end
  local st = F.pool_Pool_stockOf(in_)
  F.policy_Breaker_Sample(st, 9, (F.pool_Pool_rule()), once[1], remaining, (in_[4] + own))
  F.pool_Pool_judgeStock(st, in_, F.meter_Meter_Room(in_, d, r))
 end
-F.pool_ticket_cost = function(tk, limit) -- internal/pool/learn.go:112
+F.pool_ticket_cost = function(tk, limit) -- internal/pool/learn.go:111
  if (tk ~= nil) then
   for k = 0, tk[25] - 1 do
    local c, c_o = tk, (k)*5+35
@@ -3969,7 +3969,7 @@ F.pool_ticket_cost = function(tk, limit) -- internal/pool/learn.go:112
  end
  return 0
 end
-F.pool_Pool_explained = function(in_, made, used) -- internal/pool/model.go:225
+F.pool_Pool_explained = function(in_, made, used) -- internal/pool/model.go:227
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  do
   local ours, known = F.meter_Meter_MostUsed(in_, d, r, once[1], made)
@@ -4010,7 +4010,7 @@ F.pause_State_Succeeded = function(g, t, granted, ticket) -- internal/pause/paus
   F.pause_State_ramp(g, t)
  end
 end
-F.pool_Pool_gateFor = function(op, who, who_o) -- internal/pool/pauses.go:247
+F.pool_Pool_gateFor = function(op, who, who_o) -- internal/pool/pauses.go:250
  local g = (S_gates[F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])))
  F.pool_Pool_setCause(g, op)
  return g
@@ -4046,7 +4046,7 @@ F.pause_State_Exhausted = function(g, t, granted, wait) -- internal/pause/pause.
  if ((granted > g[3]) or (g[1] == 1)) then F.pause_State_hold(g, t, wait) end
  return true
 end
-F.pool_Pool_mayBeWindow = function(in_, used) -- internal/pool/model.go:251
+F.pool_Pool_mayBeWindow = function(in_, used) -- internal/pool/model.go:253
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  if ((((d[1] ~= 0) or (r == nil)) or F.pool_ownBurst((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1)))) or (used > (F.meter_Ring_Recent(r, d, once[1]) + in_[4]))) then
   return false
@@ -4058,7 +4058,7 @@ end
 F.meter_Ring_Unbrief = function(r, d) -- internal/meter/ring.go:157
  if (((r ~= nil) and (d[2] ~= 2)) and (r[4] == 0)) then r[4] = d[6] end
 end
-F.pool_Pool_turn = function(in_, window, seen, unseen) -- internal/pool/model.go:207
+F.pool_Pool_turn = function(in_, window, seen, unseen) -- internal/pool/model.go:209
  local l = (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))
  local m = F.pool_Pool_modelOf(in_)
  local d = copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
@@ -4157,13 +4157,13 @@ F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o) -- internal/meter/ch
  F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
  F.meter_Meter_chargeAt(m, d, r, c, c_o, bound)
 end
-F.pool_gateScope = function(scope, model, key) -- internal/pool/pauses.go:34
+F.pool_gateScope = function(scope, model, key) -- internal/pool/pauses.go:35
  scope = band(scope, 20)
  if ((band(scope, 4) == 0) or (model == 0)) then scope, model = band(scope, bnot(4)), 0 end
  if ((band(scope, 16) == 0) or (key == 0)) then scope, key = band(scope, bnot(16)), 0 end
  return scope, model, key
 end
-F.pool_Pool_splitLanes = function(scope) -- internal/pool/pauses.go:69
+F.pool_Pool_splitLanes = function(scope) -- internal/pool/pauses.go:70
  if (band(scope, bnot(once[6])) == 0) then return end
  once[6] = bor(once[6], scope)
  local waiting = {}
@@ -4201,7 +4201,7 @@ end
 F.policy_mirrored = function(k) -- internal/policy/scatter.go:48
  return floor(reverse16((k % 65536)) / 2^(1))
 end
-F.pool_Pool_heedsLoss = function(limit) -- internal/pool/forget.go:81
+F.pool_Pool_heedsLoss = function(limit) -- internal/pool/forget.go:82
  return (((band(cfg[61], ((1 * 2^(limit)))) ~= 0) and ((S_defs[limit+1] or ld(S_defs, limit+1))[2] ~= 2)) and (cfg[limit+62] <= 600000000))
 end
 F.meter_Meter_Lose = function(m, d, r, t, lost) -- internal/meter/withheld.go:44
@@ -4369,7 +4369,7 @@ end
 F.order_rank_compare = function(a, a_o, b, b_o) -- internal/order/heads.go:23
  return firstOf(compare(a[a_o+1], b[b_o+1]), compare(a[a_o+2], b[b_o+2]), compare(a[a_o+3], b[b_o+3]))
 end
-F.pool_Pool_strictFrom = function(phase) -- internal/pool/pauses.go:179
+F.pool_Pool_strictFrom = function(phase) -- internal/pool/pauses.go:182
  local s = {0,false}
  do
   local i = once[26]
@@ -4394,7 +4394,7 @@ end
 F.order_Head_Class = function(h) -- internal/order/heads.go:18
  return h[3]
 end
-F.pool_rankOf = function(class) -- internal/pool/ticket.go:174
+F.pool_rankOf = function(class) -- internal/pool/ticket.go:176
  return (class + 1)
 end
 F.order_Queue_ParkedBefore = function(w, on) -- internal/order/park.go:60
@@ -4413,7 +4413,7 @@ F.order_Queue_ParkedBefore = function(w, on) -- internal/order/park.go:60
  end
  return false
 end
-F.pool_inst_readyAt = function(in_, d, r, t, amount) -- internal/pool/insts.go:293
+F.pool_inst_readyAt = function(in_, d, r, t, amount) -- internal/pool/insts.go:295
  local at = F.meter_Meter_ReadyAt(in_, d, r, t, amount)
  do
   local most = F.meter_Meter_Open(in_, d, r)
@@ -4441,10 +4441,10 @@ F.order_Queue_spotOf = function(on, lane) -- internal/order/park.go:92
  indexAdd(X.spotIx, h, i)
  return i
 end
-F.pool_inst_begin = function(in_, pass) -- internal/pool/serve.go:214
+F.pool_inst_begin = function(in_, pass) -- internal/pool/serve.go:213
  if (in_[20] ~= pass) then in_[20], in_[21], in_[14] = pass, 0, 0 end
 end
-F.pool_inst_claimed = function(in_, pass) -- internal/pool/serve.go:206
+F.pool_inst_claimed = function(in_, pass) -- internal/pool/serve.go:205
  if (in_[20] ~= pass) then return 0 end
  return in_[21]
 end
@@ -4507,12 +4507,12 @@ end
 F.order_Share = function(amount, ahead) -- internal/order/ahead.go:84
  return (mul(quo(amount, 1024), ahead) + quo(mul(fmod(amount, 1024), ahead), 1024))
 end
-F.pool_Pool_estimate = function(in_, d, r, before, need) -- internal/pool/serve.go:264
+F.pool_Pool_estimate = function(in_, d, r, before, need) -- internal/pool/serve.go:262
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
  if (d[9] ~= 0) then at = min(at, (once[154] > once[1] and once[154] or once[1])) end
  return at
 end
-F.pool_holdCode = function(ph) -- internal/pool/pauses.go:302
+F.pool_holdCode = function(ph) -- internal/pool/pauses.go:307
  local t1_ = ph
  if t1_ == 2 then
   return 4
@@ -4648,7 +4648,7 @@ F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered) -- internal/
  F.pool_sums_leaves(s, F.meter_Meter_Room(in_, d, r))
  return more
 end
-F.pool_Pool_usedLessBefore = function(l, t, unit, less) -- internal/pool/tallies.go:143
+F.pool_Pool_usedLessBefore = function(l, t, unit, less) -- internal/pool/tallies.go:144
  if (t[5] ~= 0) then F.pool_Pool_enterTally(t) end
  local i = F.pool_Pool_periodIn((S_crecs[t[1]] or ld(S_crecs, t[1])), l[23], l[19])
  if (i ~= 0) then
@@ -4656,7 +4656,7 @@ F.pool_Pool_usedLessBefore = function(l, t, unit, less) -- internal/pool/tallies
   pd[unit+12] = max((pd[unit+12] - less), 0)
  end
 end
-F.pool_step = function(due) -- internal/pool/wheel.go:26
+F.pool_step = function(due) -- internal/pool/wheel.go:24
  return quo((((due + 100000) - 1)), 100000)
 end
 F.order_Queue_count = function(l, m, n, cost) -- internal/order/queue.go:327
@@ -4750,7 +4750,7 @@ end
 F.policy_Pace_Refund = function(p, t, amount, size, window) -- internal/policy/pace.go:52
  F.policy_Pace_Take(p, t, (-amount), size, window)
 end
-F.pool_caller_uncount = function(c, waited, retry) -- internal/pool/callers.go:73
+F.pool_caller_uncount = function(c, waited, retry) -- internal/pool/callers.go:72
  if (c[10] == 0) then return end
  c[10] = (c[10] - 1)
  c[11] = max((c[11] - waited), 0)
@@ -4759,7 +4759,7 @@ end
 F.meter_Ring_live = function(r, d, bound) -- internal/meter/ring.go:132
  return (quo(bound, d[5]) >= r[1])
 end
-F.pool_Pool_mostMeters = function(limit) -- internal/pool/crowd.go:32
+F.pool_Pool_mostMeters = function(limit) -- internal/pool/crowd.go:31
  local most = cfg[89]
  if (most == 0) then most = 10000 end
  if (band((S_limits[limit+1] or ld(S_limits, limit+1))[7], bnot(20)) == 0) then most = max(quo(most, 10), 1) end
@@ -4771,12 +4771,12 @@ F.meter_Meter_clamp = function(m, d) -- internal/meter/meter.go:179
  local most = max(quo(4503599627370496, (w > 1 and w or 1)), (2 * m[1]))
  if (m[5] > most) then m[5], m[10] = most, (m[7] + 1) end
 end
-F.pool_Pool_crowded = function(limit) -- internal/pool/crowd.go:44
+F.pool_Pool_crowded = function(limit) -- internal/pool/crowd.go:43
  if (once[limit+65] >= F.pool_Pool_mostMeters(limit)) then return true end
  local i = once[limit+81]
  return ((i ~= 0) and ((((S_insts[i] or ld(S_insts, i))[16] > 0) or (not F.pool_Pool_uncharged(i)))))
 end
-F.pool_Pool_crowdScope = function(per) -- internal/pool/crowd.go:53
+F.pool_Pool_crowdScope = function(per) -- internal/pool/crowd.go:52
  local who = {once[113],once[113],once[113],once[113],once[113]}
  return F.pool_scoped(who, 0, per)
 end
@@ -4813,7 +4813,7 @@ F.pool_Pool_newInst = function(limit, scope, scope_o) -- internal/pool/insts.go:
  F.pool_Pool_lose(i)
  return i, nil
 end
-F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.go:204
+F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.go:202
  local code = 0
  local at = 0
  local room, size = F.meter_Meter_Room(in_, d, r), F.meter_Meter_Open(in_, d, r)
@@ -4869,7 +4869,7 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r) -- internal/pool/stock
  end
  return code, at
 end
-F.pool_Pool_rivalWants = function(inst) -- internal/pool/stock.go:171
+F.pool_Pool_rivalWants = function(inst) -- internal/pool/stock.go:169
  if (once[10] == 0) then return false end
  local tk = (S_tickets[once[10]] or ld(S_tickets, once[10]))
  for k = 0, tk[25] - 1 do
@@ -4890,7 +4890,7 @@ F.pool_Pool_deathOf = function(class) -- internal/pool/leases.go:65
  end
  return 9007199254740992
 end
-F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.go:185
+F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.go:183
  local size = F.meter_Meter_Open(in_, d, r)
  local floor_ = min(F.policy_Part(size, F.pool_Pool_threshold(tk[24])), (size - c[c_o+1]))
  if ((floor_ <= 0) or ((F.meter_Meter_Room(in_, d, r) - c[c_o+1]) >= floor_)) then return 0, 0 end
@@ -4969,7 +4969,7 @@ F.order_Queue_leaveIdle = function(i) -- internal/order/tags.go:157
  end
  m[8], m[9] = 0, 0
 end
-F.pool_Pool_laneName = function(t, per, name) -- internal/pool/ticket.go:210
+F.pool_Pool_laneName = function(t, per, name) -- internal/pool/ticket.go:212
  local told = false
  for k = 0, t[25] - 1 do
   repeat
@@ -5000,7 +5000,7 @@ F.meter_Meter_Resize = function(m, d, size, burst) -- internal/meter/def.go:150
  F.meter_Meter_clamp(m, d)
  return nil
 end
-F.pool_Pool_limitsKnown = function() -- internal/pool/pauses.go:166
+F.pool_Pool_limitsKnown = function() -- internal/pool/pauses.go:169
  local i = once[26]
  while (i ~= 0) do
   do
@@ -5022,7 +5022,7 @@ F.pool_Pool_state = function(o, l, in_, made, own) -- internal/pool/model.go:65
  if ((l[12] ~= 0) and (s[1] >= 10000)) then s[3], s[4] = max((s[2] - 1000), 0), min((s[2] + 1000), s[1]) end
  return copy_(s, 0, 7), true
 end
-F.pool_Pool_modelOf = function(in_) -- internal/pool/model.go:186
+F.pool_Pool_modelOf = function(in_) -- internal/pool/model.go:188
  if (in_[28] == 0) then
   in_[28] = slabNew(S_models)
   local t1_ = (S_models[in_[28]] or ld(S_models, in_[28]))
@@ -5030,16 +5030,16 @@ F.pool_Pool_modelOf = function(in_) -- internal/pool/model.go:186
  end
  return (S_models[in_[28]] or ld(S_models, in_[28]))
 end
-F.pool_statement_within = function(s, window, off) -- internal/pool/model.go:96
+F.pool_statement_within = function(s, window, off) -- internal/pool/model.go:97
  local from, to, ok = F.pool_statement_span(s, window, off)
  return ((ok and (s[5] >= from)) and (s[5] <= to))
 end
-F.pool_Pool_prove = function(m, d, s) -- internal/pool/model.go:176
+F.pool_Pool_prove = function(m, d, s) -- internal/pool/model.go:177
  if ((m[15] == 0) or (s[5] >= (d[4] - 4400000))) then return end
  local apart = fmod(max(((once[1] + s[5]) - m[15]), ((m[15] - once[1]) - s[5])), d[4])
  if (min(apart, (d[4] - apart)) > (4400000 + s[6])) then m[11] = 1 end
 end
-F.pool_Pool_stretch = function(in_, window) -- internal/pool/model.go:195
+F.pool_Pool_stretch = function(in_, window) -- internal/pool/model.go:197
  local m = F.pool_Pool_modelOf(in_)
  local d = copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  d[4] = window
@@ -5051,7 +5051,7 @@ F.pool_Pool_stretch = function(in_, window) -- internal/pool/model.go:195
   m[11] = 0
  end
 end
-F.pool_statement_longer = function(s, than) -- internal/pool/model.go:103
+F.pool_statement_longer = function(s, than) -- internal/pool/model.go:104
  local off = 2200000
  if (s[7] ~= 0) then off = 50000 end
  if ((s[5] < (8 * off)) or (s[4] > (s[3] + quo(s[3], 4)))) then return 0 end
@@ -5070,7 +5070,7 @@ F.pool_statement_longer = function(s, than) -- internal/pool/model.go:103
  end
  return window
 end
-F.pool_statement_span = function(s, window, off) -- internal/pool/model.go:86
+F.pool_statement_span = function(s, window, off) -- internal/pool/model.go:87
  local from = 0
  local to = 0
  local ok = false
@@ -5083,7 +5083,7 @@ F.pool_statement_span = function(s, window, off) -- internal/pool/model.go:86
  ok = t4_
  return ((from - off) - s[6]), (to + off), ok
 end
-F.pool_model_doubt = function(m) -- internal/pool/model.go:169
+F.pool_model_doubt = function(m) -- internal/pool/model.go:170
  m[14] = (m[14] + 1)
  return (m[14] >= 2)
 end
@@ -5197,7 +5197,7 @@ F.pool_Pool_rule = function() -- internal/pool/stock.go:65
  local b, b_o = cfg, 85
  return {quo(b[b_o+1], 1000),b[b_o+2],((b[b_o+3] ~= 0) and 1 or 0)}
 end
-F.pool_Pool_judgeStock = function(st, in_, room) -- internal/pool/stock.go:280
+F.pool_Pool_judgeStock = function(st, in_, room) -- internal/pool/stock.go:278
  local b, b_o = st, 9
  F.policy_Breaker_Judge(b, b_o, (F.pool_Pool_rule()), once[1], in_[8], (room > 0 and room or 0))
  return b, b_o
@@ -5224,7 +5224,7 @@ end
 F.pause_State_pause = function(g, t, end_, quiet) -- internal/pause/pause.go:279
  g[1], g[3], g[2], g[9], g[6] = 1, t, end_, quiet, 0
 end
-F.pool_ownBurst = function(l) -- internal/pool/model.go:247
+F.pool_ownBurst = function(l) -- internal/pool/model.go:249
  return (((l[4] > 0) and (not (l[11] ~= 0))) and (l[5] ~= l[4]))
 end
 F.meter_Def_Reslice = function(d) -- internal/meter/def.go:60
@@ -5414,7 +5414,7 @@ F.order_Queue_dropLane = function(i) -- internal/order/index.go:102
  indexRemove(X.laneIx, F.order_LaneKey_hash(l), i)
  slabFree(S_qlanes, i)
 end
-F.pool_Pool_strictLane = function(lane, phase) -- internal/pool/pauses.go:195
+F.pool_Pool_strictLane = function(lane, phase) -- internal/pool/pauses.go:198
  do
   local i = once[26]
   while (i ~= 0) do
@@ -5590,7 +5590,7 @@ F.meter_Meter_undrain = function(m, r, t, mark, amount) -- internal/meter/charge
  F.meter_Ring_lower(r, mark, t, back)
  m[5] = (m[5] - back)
 end
-F.pool_Pool_uncharged = function(i) -- internal/pool/crowd.go:59
+F.pool_Pool_uncharged = function(i) -- internal/pool/crowd.go:58
  local in_, _, r = F.pool_Pool_touch(i)
  return (F.meter_Meter_Idle(in_) and (((r == nil) or (r[3] == 0))))
 end
@@ -5628,14 +5628,14 @@ F.meter_Meter_Start = function(m, d, r, t, size, burst, reset) -- internal/meter
  end
  return nil
 end
-F.pool_Pool_resetOf = function(limit, scope, scope_o) -- internal/pool/crowd.go:89
+F.pool_Pool_resetOf = function(limit, scope, scope_o) -- internal/pool/crowd.go:88
  local l = (S_limits[limit+1] or ld(S_limits, limit+1))
  if (((l[7] ~= 0) and F.meter_Def_NeedsRing((S_defs[limit+1] or ld(S_defs, limit+1)))) and (same(scope, scope_o, (F.pool_Pool_crowdScope(l[7])), 0, 5))) then
   return 0
  end
  return l[14]
 end
-F.pool_Pool_enroll = function(limit, scope, scope_o, i) -- internal/pool/crowd.go:65
+F.pool_Pool_enroll = function(limit, scope, scope_o, i) -- internal/pool/crowd.go:64
  local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
  if (per == 0) then return end
  once[limit+65] = (once[limit+65] + 1)
@@ -5662,7 +5662,7 @@ F.policy_Floor_When = function(l, t, left) -- internal/policy/floor.go:26
  end
  return (at > t and at or t)
 end
-F.pool_Pool_amber = function(in_, d, room, size) -- internal/pool/stock.go:268
+F.pool_Pool_amber = function(in_, d, room, size) -- internal/pool/stock.go:266
  if (not F.pool_Pool_lightBinds(d)) then return false end
  local green = {F.policy_Part(size, cfg[29]),d[4],in_[8]}
  if (cfg[31] ~= 0) then green[2] = 0 end
