@@ -2,7 +2,7 @@
 
 package redisstore
 
-// On other systems nothing proves that a process has died but its silence.
+// On other systems only its silence tells that a process has died.
 
 func (st *state) enrol()      {}
 func (st *state) strike(bool) {}

@@ -18,19 +18,19 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// To Redis, a process that was killed and one that is cut off are alike: both are silent. On its own machine they are not: the kernel
-// frees the locks of a process that has died, and of no other. So every process that stays holds a lock on a file of
-// its own for each pool, and the others on the machine look for files whose lock is free.
+// Redis cannot tell a process that was killed from one that is cut off: both are silent. Other processes on the same
+// machine can: the kernel frees a process's file locks when it dies. So every process that stays locks a file of its own
+// for each pool. The others on the machine look for files whose lock is free, and report those processes as gone.
 
-// maxLooked bounds how many files are looked at in a second, and maxListed how many are listed.
+// maxLooked bounds how many files a process checks per second, and maxListed how many it lists.
 const (
 	maxLooked = 64
 	maxListed = 4096
 )
 
-// rollDir is where the processes of this machine have their files for the pool, "" if there is no such place. Machines may share a
-// home directory, and not all file systems have locks that hold on other machines: each machine has a directory of its own, and
-// since each start.
+// rollDir returns the directory with the lock files of this machine's processes for the pool, or "" if there is none. Each
+// boot of each machine has a directory of its own: machines may share a home directory, and not all file systems enforce
+// locks between machines.
 func (st *state) rollDir() string {
 	boot := bootID()
 	if st.store.stateDir == "" || st.store.fixed || boot == "" {
@@ -40,12 +40,13 @@ func (st *state) rollDir() string {
 	return filepath.Join(st.store.stateDir, "members", hex.EncodeToString(sum[:12]))
 }
 
-// every reports whether a rule holds for the directory of a pool's processes, and for those it is in.
+// every reports whether rule holds for dir and for the two directories above it that belong to Sluice.
 func (st *state) every(dir string, rule func(dir string) error) bool {
 	return rule(st.store.stateDir) == nil && rule(filepath.Dir(dir)) == nil && rule(dir) == nil
 }
 
-// enrol makes the file of this process. It is a help: if it cannot be made, silence has to do. The state is locked.
+// enrol creates and locks the file of this process. Failures are ignored: other processes then wait for the silence
+// timeout. The caller holds st.mu.
 func (st *state) enrol() {
 	dir := st.rollDir()
 	if st.enrolled != nil || dir == "" || !st.every(dir, statedir.MakeInside) {
@@ -57,8 +58,8 @@ func (st *state) enrol() {
 		return
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
-	if err == nil && !isFree(path) { // else locks mean nothing here
-		_, err = fmt.Fprintln(f, os.Getpid()) // whoever finds it empty knows that the lock is still to come
+	if err == nil && !isFree(path) { // if it is still free, this file system has no working locks
+		_, err = fmt.Fprintln(f, os.Getpid()) // an empty file tells readers that it is not locked yet
 		if err == nil {
 			st.enrolled = f
 			return
@@ -68,7 +69,7 @@ func (st *state) enrol() {
 	_ = f.Close()
 }
 
-// isFree reports whether the lock of a file can be had.
+// isFree reports whether the lock of a file is free.
 func isFree(path string) bool {
 	f := lockFree(path)
 	if f != nil {
@@ -77,7 +78,7 @@ func isFree(path string) bool {
 	return f != nil
 }
 
-// lockFree opens a file and locks it if nobody has the lock. Otherwise it returns nil.
+// lockFree opens a file and locks it if its lock is free. Otherwise it returns nil.
 func lockFree(path string) *os.File {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -90,7 +91,7 @@ func lockFree(path string) *os.File {
 	return f
 }
 
-// strike removes the file of this process. With killed it stays as a process that was killed would leave it.
+// strike unlocks and removes the file of this process. With killed it leaves the file, as a killed process would.
 func (st *state) strike(killed bool) {
 	st.mu.Lock()
 	f := st.enrolled
@@ -105,7 +106,7 @@ func (st *state) strike(killed bool) {
 	_ = f.Close()
 }
 
-// enrolAgain makes the file of this process anew if it was removed, with the state directory say.
+// enrolAgain creates the file of this process again if it was removed, for example with the state directory.
 func (st *state) enrolAgain() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -116,7 +117,7 @@ func (st *state) enrolAgain() {
 	}
 }
 
-// bury looks for processes of this machine that have died, and tells the pool of them.
+// bury tells the pool which processes of this machine have died.
 func (st *state) bury() {
 	st.enrolAgain()
 	dir := st.rollDir()
@@ -125,14 +126,14 @@ func (st *state) bury() {
 	}
 	d, err := os.Open(dir)
 	if err != nil {
-		return // nobody was here
+		return // no process has a file here
 	}
 	names, _ := d.Readdirnames(maxListed)
 	_ = d.Close()
 	if len(names) == 0 {
 		return
 	}
-	first := rand.IntN(len(names)) //nolint:gosec // many look: not all at the same
+	first := rand.IntN(len(names)) //nolint:gosec // spreads the processes that look over the files
 	for i := range min(len(names), maxLooked) {
 		name := names[(first+i)%len(names)]
 		process, err := strconv.ParseUint(name, 16, 37)
@@ -145,13 +146,13 @@ func (st *state) bury() {
 	}
 }
 
-// buryOne tells the pool that a process has died, if it has. It reports false if the pool cannot be told.
+// buryOne tells the pool that a process has died if its lock is free. It returns false if the pool cannot be told.
 func (st *state) buryOne(path string, process uint64) bool {
 	f := lockFree(path)
 	if f == nil {
 		return true
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // only read
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
 		return true
 	}

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootID names this machine since it was started, "" if that is not known.
+// bootID names the current boot of this machine, "" if unknown.
 var bootID = sync.OnceValue(func() string {
 	id, _ := unix.Sysctl("kern.bootsessionuuid")
 	return id

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// bootID names this machine since it was started, "" if that is not known.
+// bootID names the current boot of this machine, "" if unknown.
 var bootID = sync.OnceValue(func() string {
 	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(id))

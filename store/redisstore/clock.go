@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// systemClock times what this process does by itself; decisions are made on the server's.
+// systemClock times what this process does in the background. Decisions use the server's clock.
 type systemClock struct{}
 
 func (systemClock) Now() store.Time { return store.Time(time.Now().UnixMicro()) }
@@ -23,20 +23,20 @@ type systemTimer struct{ t *time.Timer }
 func (t systemTimer) Reset(d time.Duration) { t.t.Reset(d) }
 func (t systemTimer) Stop()                 { t.t.Stop() }
 
-// estimate is what is known of the server's clock from its last answer. Between answers it is
-// carried on by uptime, which no one can set and which also goes on while the machine sleeps. It is
-// never ahead of the server's: an answer counts as if it had taken no time to come.
+// estimate estimates the server's clock from a reply. Between replies it advances with uptime, which cannot be set and
+// includes time that the machine sleeps. It is never ahead of the server's clock: a reply counts as if it had arrived the
+// moment it was sent.
 type estimate struct {
-	at  store.Time    // what the server said; 0: nothing yet
-	of  time.Duration // the uptime at which that arrived
-	rtt time.Duration // how long the call had taken: so much later it may be there
+	at  store.Time    // the server's time in the reply; 0: no reply yet
+	of  time.Duration // the uptime at which the reply arrived
+	rtt time.Duration // how long the call took: the server's clock may be ahead by this much
 }
 
 func (e *estimate) now(up time.Duration) store.Time { return e.at.Add(up - e.of) }
 
-// latest is the latest that the server's clock can show when a call made now arrives there, 0 if that
-// is not known. Two clocks may drift apart by one part in a thousand, and a call may be on its way for a
-// while: margin is several times as long as any is waited for.
+// latest returns the latest time that the server's clock can show when a call sent now arrives, or 0 if unknown. It allows
+// clocks to drift apart by one part in a thousand. margin covers the time that the call is under way: several times as
+// long as the caller waits for a reply.
 func (e *estimate) latest(up, margin time.Duration) store.Time {
 	if e.at == 0 {
 		return 0
@@ -46,8 +46,8 @@ func (e *estimate) latest(up, margin time.Duration) store.Time {
 
 var started = time.Now()
 
-// sinceStart is how long this process has been there by the clock that goes on: that of package time
-// stands still while some machines sleep, and the time of day may be set.
+// sinceStart returns how long this process has run, by the clock that shows more. The monotonic clock of package time
+// stands still while some machines sleep, and the time of day can be set back.
 func sinceStart() time.Duration {
 	now := time.Now()
 	return max(now.Sub(started), now.Round(0).Sub(started.Round(0)))

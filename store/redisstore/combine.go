@@ -11,48 +11,48 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// combiner is where goroutines of this process meet that want something of the same pool: what they ask
-// for while a call is under way goes out in the next one.
+// combiner joins the requests of many goroutines to one pool: requests that arrive while a call is under way go out
+// together in the next call.
 type combiner struct {
 	state *state
 
 	mu      sync.Mutex
 	ready   sync.Cond
 	pending []*request
-	lost    bool // nobody gets in
+	lost    bool // add refuses requests with errLost
 	stopped bool
 	running sync.WaitGroup
 	conns   int
 	idle    int
 
-	lead    *conn // of a caller that is alone
-	leading bool  // it is in use
+	lead    *conn // for a caller that makes its call itself, see tryLead
+	leading bool  // lead is in use
 }
 
 // request is a batch of operations of one goroutine.
 type request struct {
-	handle *handle // nil: of the process itself
+	handle *handle // nil: the process itself asks
 	ops    []store.Op
 	err    error
-	lost   bool // it has to be decided without the store
-	nobody bool // waits for it
+	lost   bool // the request has to be decided without the store
+	nobody bool // no caller waits for the result
 	done   chan struct{}
 	turn   atomic.Uint32
 }
 
-// Who has a request in hand. The one who finds it asked decides.
+// The turn of a request: the conn and the caller both try to move it on from turnAsked, and the first one wins.
 const (
 	turnAsked    uint32 = iota
-	turnAnswered        // the conn has: the caller waits for it
-	turnLeft            // the caller has left: the conn cleans up, and nothing of the caller's is touched
+	turnAnswered        // the conn answers, and the caller waits for that
+	turnLeft            // the caller has left: the conn cleans up and leaves the caller's memory alone
 )
 
 const (
-	maxTogether = 256 // operations in a call: Redis does nothing else meanwhile
+	maxTogether = 256 // operations in a call, because Redis does nothing else meanwhile
 	maxConns    = 2   // calls under way
 )
 
-// errLost tells that the store cannot be reached at the moment, errBack that it can be again.
+// errLost reports that the store is out of reach, errBack that it is in reach again.
 var (
 	errLost = errors.New("the store is lost")
 	errBack = errors.New("the store is back")
@@ -63,7 +63,7 @@ func (l *combiner) init(st *state) {
 	l.ready.L = &l.mu
 }
 
-// requests are used again, but for those whose callers have left.
+// requests recycles requests, except those whose callers have left.
 var requests = sync.Pool{New: func() any { return &request{done: make(chan struct{}, 1)} }}
 
 func newRequest(h *handle, ops []store.Op) *request {
@@ -72,7 +72,7 @@ func newRequest(h *handle, ops []store.Op) *request {
 	r.turn.Store(turnAsked)
 	r.ops = append(r.ops[:0], ops...)
 	for i := range r.ops {
-		if op := &r.ops[i]; len(op.Observed)+len(op.WaitsFor) > 0 { // the caller may leave and use them again
+		if op := &r.ops[i]; len(op.Observed)+len(op.WaitsFor) > 0 { // the caller may leave and reuse its slices
 			op.Observed, op.WaitsFor = slices.Clone(op.Observed), slices.Clone(op.WaitsFor)
 		}
 	}
@@ -88,7 +88,7 @@ func (q *request) free() {
 	requests.Put(q)
 }
 
-// applyFor applies the operations of a session.
+// applyFor applies the operations of a session, or of the process itself if h is nil.
 func (st *state) applyFor(ctx context.Context, h *handle, ops []store.Op) error {
 	for {
 		err := st.tryApply(ctx, h, ops)
@@ -100,7 +100,7 @@ func (st *state) applyFor(ctx context.Context, h *handle, ops []store.Op) error 
 
 func (st *state) tryApply(ctx context.Context, h *handle, ops []store.Op) error {
 	if err := ctx.Err(); err != nil {
-		return err // which says nothing about the store
+		return err // the caller gave up, which says nothing about the store
 	}
 	if st.isLost.Load() {
 		return st.decideAlone(h, ops)
@@ -163,7 +163,7 @@ func mayWait(ops []store.Op) bool {
 // apply applies operations of the process itself.
 func (st *state) apply(ctx context.Context, ops []store.Op) error { return st.applyFor(ctx, nil, ops) }
 
-// post has operations applied that nobody waits for, now or when the store is back.
+// post applies operations in the background, now or when the store is back.
 func (st *state) post(ops []store.Op) {
 	if len(ops) == 0 {
 		return
@@ -180,7 +180,7 @@ func (st *state) post(ops []store.Op) {
 	}
 }
 
-// add gets in line, and starts a conn if all are busy.
+// add appends a request to the pending ones, and starts a conn if all are busy.
 func (l *combiner) add(r *request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,9 +195,9 @@ func (l *combiner) add(r *request) error {
 	return nil
 }
 
-// tryLead has a caller make its call by itself if nobody else is about: to hand it to a conn and back takes as
-// long as Redis does. It returns what goes out, nil if the caller has to get in line. One who leads
-// cannot leave before the call is over, so it is only for those who have the time.
+// tryLead lets a caller make its call itself if no other call is under way: handing the request to a conn and back takes
+// as long as Redis does. It returns the requests to send, or nil if the caller has to add its request instead. A caller
+// that leads cannot leave before the call is over, so callers with a near deadline do not lead.
 func (l *combiner) tryLead(ctx context.Context, r *request) []*request {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 2*l.state.patience() || !l.state.resident.Load() && !l.state.store.fixed {
 		return nil
@@ -216,7 +216,7 @@ func (l *combiner) tryLead(ctx context.Context, r *request) []*request {
 	return l.takeSome()
 }
 
-// led ends that.
+// led ends what tryLead began.
 func (l *combiner) led() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -227,12 +227,12 @@ func (l *combiner) led() {
 	l.running.Done()
 }
 
-// rouse has a conn take what is pending. The combiner is locked.
+// rouse wakes or starts a conn for the pending requests. The caller holds l.mu.
 func (l *combiner) rouse() {
 	most := maxConns
 	if l.state.store.fixed {
 		if most = 1; l.leading {
-			return // one after the other
+			return // tests make one call after the other
 		}
 	}
 	if l.idle > 0 {
@@ -243,7 +243,7 @@ func (l *combiner) rouse() {
 	}
 }
 
-// cut lets nobody in any more, and returns those who were waiting. With false they may come again.
+// cut with true refuses further requests and returns the pending ones. With false it accepts requests again.
 func (l *combiner) cut(lost bool) (out []*request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -262,7 +262,7 @@ func (l *combiner) stop() {
 	l.running.Wait()
 }
 
-// work makes calls, one after the other.
+// work makes calls, one after the other, until the combiner stops.
 func (l *combiner) work() {
 	ln := &conn{state: l.state, pipe: newPipe()}
 	for {
@@ -274,7 +274,7 @@ func (l *combiner) work() {
 	}
 }
 
-// take waits for requests. It returns nil when there will be none.
+// take waits for requests. It returns nil when the combiner has stopped.
 func (l *combiner) take() []*request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -293,7 +293,7 @@ func (l *combiner) take() []*request {
 	return reqs
 }
 
-// takeSome takes as many as go into a call. The combiner is locked.
+// takeSome takes as many pending requests as fit one call. The caller holds l.mu.
 func (l *combiner) takeSome() []*request {
 	n, ops := 0, 0
 	for n < len(l.pending) && (n == 0 || ops+len(l.pending[n].ops) <= maxTogether) {

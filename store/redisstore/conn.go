@@ -13,26 +13,26 @@ import (
 	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
 )
 
-// pipe makes calls whose order the script knows: the reply of each is kept until the next has come,
-// so that one that is sent again is answered and not done again.
+// pipe numbers the calls that one connection makes. Redis keeps the reply to the latest number, so that a call that is
+// sent again gets its reply again and is not carried out twice.
 type pipe struct {
 	line uint64
 	seq  int64
 	had  answered
 }
 
-// answered is the latest call of a process that was answered, on whichever line. A pool that does not know of it has lost memory, also
-// if others have brought its sequence further since.
+// answered is the latest call of a process that was answered, on any of its pipes. A pool that does not know of the call
+// has lost data, even if other processes have moved its sequence further since.
 type answered struct {
 	line                 uint64
 	seq, epoch, sequence int64
 	at                   time.Duration // uptime
 }
 
-// remembered is for how long after its answer a call is surely still known to a pool, which keeps replies for ten minutes.
+// remembered is how long after its answer a pool must still know a call. The script keeps replies for ten minutes.
 const remembered = 5 * time.Minute
 
-// since returns the call that a pool of an epoch has to know of: its line and number, which is 0 if there is none.
+// since returns the call that a pool in this epoch has to know. The number is 0 if there is no such call.
 func (a answered) since(epoch int64) (line uint64, seq int64) {
 	if a.epoch != epoch || uptime()-a.at > remembered {
 		return 0, 0
@@ -40,7 +40,7 @@ func (a answered) since(epoch int64) (line uint64, seq int64) {
 	return a.line, a.seq
 }
 
-// later is the one of two that came later in the pool.
+// later returns the one of a and b that the pool carried out later.
 func (a answered) later(b answered) answered {
 	if b.epoch > a.epoch || b.epoch == a.epoch && b.sequence > a.sequence {
 		return b
@@ -50,19 +50,19 @@ func (a answered) later(b answered) answered {
 
 func newPipe() pipe { return pipe{line: newProcess()} }
 
-// stand is what a caller thinks of a pool.
+// stand is how far a pool has come, as this process knows it.
 type stand struct{ version, epoch, sequence int64 }
 
-// send makes one call.
+// send makes one call of the script.
 func (st *state) send(p pipe, blob string, at stand, mode string, latest store.Time, within time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	return st.store.redis.RunKeys(ctx, st.store.apply, st.keys(), st.args(p, at, latest, blob, mode)...)
 }
 
-// sendTwice makes a call, and makes it again if it has failed: more than once if there is the time, because
-// of connections that were idle several may have broken. It reports whether it may have been made although
-// there is an error.
+// sendTwice makes a call and repeats it if the server could not be reached. It repeats it several times within
+// againWithin, because several idle connections may have broken. unknown reports that the script may have carried out the
+// call although sendTwice returns an error.
 func (st *state) sendTwice(p pipe, blob string, at stand, latest store.Time) (text string, unknown bool, err error) {
 	began := time.Now()
 	patience := st.patience()
@@ -88,7 +88,7 @@ func (st *state) sendTwice(p pipe, blob string, at stand, latest store.Time) (te
 	}
 }
 
-// faultOf says what an error means. One that does not come from the server is about what it said.
+// faultOf returns the fault of an error. An error that does not come from redisconn is about the server's reply.
 func faultOf(err error) redisconn.Fault {
 	if e, ok := errors.AsType[*redisconn.Error](err); ok {
 		return e.Fault
@@ -99,7 +99,7 @@ func faultOf(err error) redisconn.Fault {
 	return redisconn.FaultScript
 }
 
-// isLoss reports that a fault means that the store cannot be used for now.
+// isLoss reports whether a fault means that the store is out of reach for now.
 func isLoss(f redisconn.Fault) bool {
 	return f == redisconn.FaultUnreachable || f == redisconn.FaultNotRun
 }
@@ -108,56 +108,56 @@ func isUnknown(f redisconn.Fault) bool {
 	return f == redisconn.FaultUnreachable || f == redisconn.FaultClosed
 }
 
-// conn carries requests out.
+// conn carries out requests, one call after the other.
 type conn struct {
 	state *state
 	pipe
 }
 
-// call is one of the script, with the requests of several goroutines.
+// call is one call of the script, with the requests of several goroutines.
 type call struct {
 	pipe
 	reqs    []*request
 	places  []limitmap.Map // of each request
-	form    batch          // all of them, as the script reads them
-	blob    string         // the same
+	form    batch          // the operations of all requests, in the form of the script
+	blob    string         // form, encoded
 	at      stand
-	latest  store.Time
+	latest  store.Time    // the script refuses the call if its clock is later
 	sent    time.Duration // uptime of the first attempt
-	unknown bool          // it may have been made
-	ops     []store.Op    // once it was given up: what was in it
+	unknown bool          // the script may have carried out the call
+	ops     []store.Op    // operations of the process itself, or of requests that were given up
 }
 
-// reply is what the script answers.
+// reply is what the script replies.
 type reply struct {
 	what                     string
 	now, wake                store.Time
 	version, sequence, epoch int64
-	crowded                  bool       // somebody waits
-	decided                  []store.ID // of this process
+	crowded                  bool       // requests wait
+	decided                  []store.ID // tickets of this process that no longer wait
 }
 
-// carryOut makes one call for several requests.
+// carryOut makes one call for several requests, and retries it after catching up with the pool.
 func (ln *conn) carryOut(reqs []*request) {
 	st := ln.state
 	ln.seq++
 	b := &call{pipe: ln.pipe, reqs: reqs, places: make([]limitmap.Map, len(reqs)), sent: uptime()}
 	for tries := 0; ; tries++ {
 		if !b.unknown {
-			st.encode(b) // else it is sent as it was, so that it is answered if it was made
+			st.encode(b) // an unknown call is sent unchanged: the script repeats its reply if it was carried out
 		}
 		began := uptime()
 		text, unknown, err := st.sendTwice(b.pipe, b.blob, b.at, b.latest)
 		if b.unknown = unknown || b.unknown && err != nil; err != nil {
 			if isLoss(faultOf(err)) && st.backSince(began) && tries < maxTries {
-				continue // it was lost in an outage that is over
+				continue // the outage that caused the error is over
 			}
 			ln.failed(b, err)
 			return
 		}
 		r, err := b.read(text)
 		switch {
-		case err != nil || r.what == "late": // nothing of Sluice's keeps this key
+		case err != nil || r.what == "late": // the key holds foreign content
 			ln.rename()
 			b.fail(st, st.damaged(errGarbled.Error(), errGarbled))
 			return
@@ -175,10 +175,10 @@ func (ln *conn) carryOut(reqs []*request) {
 	}
 }
 
-// rename gives the connection another key: of the old one it is not known what stands there.
+// rename gives the connection a new pipe: what the script has kept for the old one is unknown.
 func (ln *conn) rename() { ln.pipe = newPipe() }
 
-// failed ends a batch whose call has failed for good.
+// failed ends a call that failed for good. If the store is out of reach, the outage begins.
 func (ln *conn) failed(b *call, err error) {
 	if fault := faultOf(err); fault != redisconn.FaultClosed && (b.unknown || isLoss(fault)) {
 		ln.rename()
@@ -188,7 +188,7 @@ func (ln *conn) failed(b *call, err error) {
 	b.fail(ln.state, ln.state.trouble(err))
 }
 
-// encode writes the batch as the pool stands by now. It was not made before.
+// encode writes the requests of a call for the pool as it is known now. The call was not carried out before.
 func (st *state) encode(b *call) {
 	st.mu.Lock()
 	b.at = stand{st.version, st.epoch, st.sequence}
@@ -227,7 +227,7 @@ func (st *state) newBatch() batch {
 	}
 }
 
-// write is encode for operations of the process itself, which are the pool's.
+// write is encode for operations of the process itself, whose amounts are already in the order of the pool's limits.
 func (b *call) write(ops []store.Op) {
 	b.ops, b.form = ops, batch{}
 	for i := range ops {
@@ -236,7 +236,7 @@ func (b *call) write(ops []store.Op) {
 	b.blob = string(b.form.bytes())
 }
 
-// read reads a reply into the requests, or into what is left of them.
+// read decodes a reply into the results of the requests, or of b.ops if there are no requests.
 func (b *call) read(text string) (r reply, err error) {
 	in := reader{b: []byte(text)}
 	in.array()
@@ -254,7 +254,7 @@ func (b *call) read(text string) (r reply, err error) {
 	r.wake = store.Time(in.int())
 	r.crowded = in.int() > 0
 	for range in.array() / 2 {
-		if in.bad { // or a number alone would take all memory
+		if in.bad { // a bad length must not allocate all memory
 			break
 		}
 		r.decided = append(r.decided, store.ID{Session: uint64(in.int()), N: uint64(in.int())}) //nolint:gosec // never negative
@@ -285,7 +285,7 @@ func (r *reader) err() error {
 	return nil
 }
 
-// done takes in that a batch was made, and answers those who asked.
+// done records the reply to a call and answers its requests.
 func (st *state) done(b *call, r *reply) {
 	st.took(r.now, r.sequence, b.sent)
 	st.crowded.Store(r.crowded)
@@ -299,7 +299,7 @@ func (st *state) done(b *call, r *reply) {
 			undo = append(undo, st.proc.Note(&q.handle.Session, q.ops, b.places[i], left)...)
 		}
 	}
-	if st.lost != nil { // what begins to wait now takes part in the share
+	if st.lost != nil { // tickets that begin to wait now compete for the share
 		told = st.serveLocked(st.nowLocked())
 	}
 	st.mu.Unlock()
@@ -312,7 +312,7 @@ func (st *state) done(b *call, r *reply) {
 	st.post(undo)
 }
 
-// fail answers all with an error.
+// fail answers all requests with an error.
 func (b *call) fail(st *state, err error) {
 	if errors.Is(err, redisconn.ErrClosed) {
 		err = store.ErrClosed
@@ -324,7 +324,7 @@ func (b *call) fail(st *state, err error) {
 	}
 }
 
-// finish tells the caller, if there is one.
+// finish wakes the caller, if one waits.
 func (q *request) finish() {
 	switch {
 	case q.nobody:
@@ -334,7 +334,7 @@ func (q *request) finish() {
 	}
 }
 
-// stayAlive has requests that wait die with their process: it asks after them every few seconds.
+// stayAlive bounds how long waiting requests outlive their process, which polls them every few seconds.
 func (q *request) stayAlive() {
 	for i := range q.ops {
 		if op := &q.ops[i]; op.Kind == store.OpAcquire && op.Alive == 0 {
@@ -344,4 +344,4 @@ func (q *request) stayAlive() {
 }
 
 // jitter spreads processes that would wake at the same time.
-func jitter() time.Duration { return rand.N(50 * time.Millisecond) } //nolint:gosec // it guards nothing
+func jitter() time.Duration { return rand.N(50 * time.Millisecond) } //nolint:gosec // only spreads load

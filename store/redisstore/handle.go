@@ -17,7 +17,7 @@ type handle struct {
 	state  *state
 	watch  atomic.Pointer[func([]store.ID)]
 	alarm  atomic.Pointer[func(store.Outage, bool)]
-	places atomic.Pointer[limitmap.Map] // of this member's limits in the pool
+	places atomic.Pointer[limitmap.Map] // of this session's limits in the pool
 	closed atomic.Bool
 }
 
@@ -50,7 +50,7 @@ func (st *state) newHandle(spec store.Spec) *handle {
 	return h
 }
 
-// place finds the member's limits in the pool. The state is locked.
+// place maps the session's limits to the pool's. The caller holds st.mu.
 func (h *handle) place() {
 	there, inForce := h.state.known.Limits()
 	p := limitmap.Of(h.Spec.Limits, there, inForce)
@@ -76,7 +76,7 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 // Crowded implements [store.Crowd].
 func (h *handle) Crowded() bool { return h.state.crowded.Load() }
 
-// Snapshot implements [store.Pool]. What time alone has changed is seen to first.
+// Snapshot implements [store.Pool]. It first lets the pool apply what time alone has changed.
 func (h *handle) Snapshot(ctx context.Context) (s store.Snapshot, err error) {
 	err = h.look(ctx, func(p *pool.Pool, now store.Time) {
 		s = p.Snapshot(now)
@@ -92,7 +92,7 @@ func (h *handle) History(ctx context.Context, since store.Time) (past store.Hist
 	return past, err
 }
 
-// look hands over a copy of the pool.
+// look calls f with a copy of the pool.
 func (h *handle) look(ctx context.Context, f func(p *pool.Pool, now store.Time)) error {
 	st := h.state
 	if err := h.Apply(ctx, nil); err != nil {

@@ -8,13 +8,14 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// A pool has lost its memory if it is gone, if its sequence is below what was seen of it, or if it does not know of a call that
-// it answered: a restart without persistence, a FLUSHALL, a failover to a replica that had not heard all. So has, for those
-// who count on time, one whose clock was put forward. Whoever notices makes a new epoch of it, and
-// says in the same step that what was charged before is not known. Everybody who sees a new
-// epoch says first what it holds; calls for an old one are not made.
+// A pool has lost data if it is gone, if its sequence is below one that was seen, or if it does not know a call that it
+// answered. Causes are a restart without persistence, a FLUSHALL, or a failover to a replica that was behind. A server
+// clock that was put forward is treated the same way: charges would expire too early.
+//
+// The first process to notice begins a new epoch, and records in the same step that earlier charges are unknown. Every
+// process that sees a new epoch first states what it holds. The script refuses calls that name an old epoch.
 
-// catchUp takes in that the pool is not what this process thinks it is: a batch was answered so.
+// catchUp finds out what the pool is after the script refused a call. The reply says why it refused.
 func (st *state) catchUp(r *reply, b *call) error {
 	st.whole.Lock()
 	defer st.whole.Unlock()
@@ -23,32 +24,33 @@ func (st *state) catchUp(r *reply, b *call) error {
 		healed := st.epoch != b.at.epoch
 		late := r.now <= st.clock.latest(uptime(), 4*st.patience())
 		st.mu.Unlock()
-		if healed || late { // the call was under way for so long
+		if healed || late { // not a jump: the call itself took this long
 			return nil
 		}
 		return st.meet(&b.at)
 	}
 	if r.what == "behind" {
-		return st.meet(&b.at) // what was lost is not known, whatever the sequence is by now
+		return st.meet(&b.at) // data was lost, even if the sequence is high again by now
 	}
 	return st.meet(nil)
 }
 
-// view is a pool as it is found.
+// view is what look found.
 type view struct {
 	meta
 	now    store.Time
-	clock  estimate // by this
+	clock  estimate // of the server's clock, from this call
 	exists bool
-	lost   int64  // what was there was moved away in this epoch; 0: nothing was
+	lost   int64  // the epoch in which a repair moved the pool away; 0: none did
 	text   string // the spec
-	once   string // what there is one of: which limits are in use is among it
-	asked  stand  // what was known of it before
+	once   string // the field of the records that a pool has one of; it tells which limits are in use
+	asked  stand  // what this process knew of the pool before it looked
 }
 
-// look looks at the pool as a whole.
+// look reads what a process has to know of the pool before it uses it.
 func (st *state) look(ctx context.Context) (v view, err error) {
-	// Calls on other connections may be answered meanwhile: what they tell is later than what is found here.
+	// Replies to calls on other connections may arrive meanwhile. They are later than what look finds, so the comparison
+	// has to use what was known before.
 	st.mu.Lock()
 	v.asked = stand{st.version, st.epoch, st.sequence}
 	st.mu.Unlock()
@@ -86,8 +88,8 @@ func (st *state) look(ctx context.Context) (v view, err error) {
 	return v, nil
 }
 
-// meet finds out what the pool is by now, and heals it if it has to. jumped tells when its clock was put
-// forward. The pool as a whole is ours.
+// meet reads the pool, heals it if it has lost data, and states what this process holds in a new epoch. jumped is where
+// the pool stood when its clock jumped or it lost a call; nil: neither. The caller holds st.whole.
 func (st *state) meet(jumped *stand) error {
 	ctx, cancel := context.WithTimeout(st.life, 2*st.store.whole)
 	defer cancel()
@@ -104,7 +106,7 @@ func (st *state) meet(jumped *stand) error {
 	return unavailable(errBusy)
 }
 
-// met is one attempt. It reports false if the pool has to be looked at again.
+// met is one attempt of meet. It returns false if the pool has to be read again.
 func (st *state) met(ctx context.Context, v view, jumped *stand) (bool, error) {
 	st.mu.Lock()
 	epoch, sequence, spec := v.asked.epoch, v.asked.sequence, *st.proc.Spec()
@@ -127,7 +129,7 @@ func (st *state) met(ctx context.Context, v view, jumped *stand) (bool, error) {
 	return err == nil, err
 }
 
-// distinct leaves of limits one of each name: those that members of this process have.
+// distinct keeps one limit of each name, preferring those that sessions of this process have.
 func (st *state) distinct(limits []store.Limit) []store.Limit {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -144,7 +146,7 @@ func (st *state) distinct(limits []store.Limit) []store.Limit {
 	return out
 }
 
-// has reports whether a session of this process has a limit as it is. The state is locked.
+// has reports whether a session of this process has the same limit. The caller holds st.mu.
 func (st *state) has(l *store.Limit) bool {
 	for _, h := range st.sessions {
 		for i := range h.Spec.Limits {
@@ -157,7 +159,7 @@ func (st *state) has(l *store.Limit) bool {
 	return false
 }
 
-// heal makes a new epoch of the pool. Somebody else may have come first.
+// heal begins a new epoch of the pool, unless another process has done so first.
 func (st *state) heal(ctx context.Context) error {
 	m, now, fields, err := st.fields(ctx)
 	if err != nil || fields == nil {
@@ -177,15 +179,15 @@ func (st *state) heal(ctx context.Context) error {
 	return err
 }
 
-// assert says in a new epoch what this process holds and who of it waits, before anything else is said.
-// The pool as a whole is ours.
+// assert states in a new epoch what this process holds and which of its tickets wait, before it sends anything else. It
+// returns false if the pool has changed again. The caller holds st.whole.
 func (st *state) assert(v view) (said bool, err error) {
 	st.mu.Lock()
-	if st.known == nil { // nothing yet
+	if st.known == nil { // the process holds nothing yet
 		st.mu.Unlock()
 		return true, nil
 	}
-	st.clock = v.clock // also if it was put forward
+	st.clock = v.clock // even if the server's clock was put forward
 	if err := st.readSpec(v.text); err != nil {
 		st.mu.Unlock()
 		return false, st.damaged(err.Error(), err)
@@ -200,14 +202,14 @@ func (st *state) assert(v view) (said bool, err error) {
 		b.write(part)
 		text, _, err := st.sendTwice(b.pipe, b.blob, at, 0)
 		if err != nil {
-			return false, st.trouble(err) // if it was made, that does no harm: all of it has ids
+			return false, st.trouble(err) // sending it again does no harm: all operations have ids
 		}
 		r, err := b.read(text)
 		if err != nil {
 			return false, unavailable(err)
 		}
 		if r.what != "ok" {
-			return false, nil // it has changed again
+			return false, nil
 		}
 		at.sequence = r.sequence
 		st.tell(r.decided)

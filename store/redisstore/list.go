@@ -12,7 +12,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// listWithin bounds a list of pools, and mostSteps how many steps of SCAN it takes on each server: another program's keys may be many.
+// listWithin bounds how long listing pools takes, and mostSteps how many steps of SCAN it takes on each server: other
+// programs may have many keys there.
 const (
 	listWithin = 3 * time.Second
 	mostSteps  = 200
@@ -53,7 +54,7 @@ func (s *Store) Pools(ctx context.Context) (list store.Listing, err error) {
 	return list, nil
 }
 
-// stated reads what is stated of a pool.
+// stated returns the spec of a pool as it was stated, and whether the pool exists.
 func (s *Store) stated(ctx context.Context, name string) (spec store.Spec, exists bool, err error) {
 	st := newState(s, name)
 	defer st.stop()
@@ -71,7 +72,7 @@ func (s *Store) stated(ctx context.Context, name string) (spec store.Spec, exist
 	return spec, true, nil
 }
 
-// escapeGlob makes a text a pattern that matches only itself.
+// escapeGlob returns a glob pattern that matches only s.
 func escapeGlob(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`).Replace(s)
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/sluicehq/sluice/store/redisstore/internal/outage"
 )
 
-// meta is what is known of a pool as a whole: the field v.
+// meta is the field v of a pool's hash.
 type meta struct {
-	version  int64 // of its limits
-	sequence int64 // of batches
-	epoch    int64 // how often it has lost its memory
-	expires  int64 // when its expiry was last set
-	ttl      int64 // how long it outlives its last use, in microseconds
+	version  int64 // counts changes of the limits
+	sequence int64 // counts calls that changed the pool
+	epoch    int64 // counts losses of data; the first epoch is 1
+	expires  int64 // when the expiry of the key was last set
+	ttl      int64 // how long the key outlives its last use, in microseconds
 }
 
 func (m meta) pack() string {
@@ -41,10 +41,11 @@ func unpackMeta(s string) (m meta, ok bool) {
 	return m, true
 }
 
-// shortestTTL is how long a pool outlives its last use at least; its windows may make it more.
+// shortestTTL is how long a pool outlives its last use at least. Long windows extend it.
 const shortestTTL = 24 * time.Hour
 
-// ttlOf is how long nothing of a pool can matter any more.
+// ttlOf returns how long a pool is kept after its last use, in microseconds: twice its longest window or more, so that
+// nothing still counts when it expires.
 func ttlOf(spec *store.Spec) int64 {
 	ttl := shortestTTL
 	for _, l := range spec.Limits {
@@ -53,25 +54,25 @@ func ttlOf(spec *store.Spec) int64 {
 	return ttl.Microseconds()
 }
 
-// maxTries bounds how often a step is tried that others get in the way of.
+// maxTries bounds how often a step is retried after another process changed the pool first.
 const maxTries = 50
 
-// format names how pools are kept, so that versions that do it in another way leave each other's alone. The number
-// is for what the layout does not show.
+// format names the layout of a pool's hash. Versions with another layout refuse the pool instead of corrupting it. Raise
+// the number at the front for changes that the layout does not show.
 var format = func() string {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%+v", layout)
 	return fmt.Sprintf("10-%x", h.Sum64())
 }()
 
-// errFormat tells that a pool is not for this version.
+// errFormat reports a pool that another version of Sluice made in another layout.
 var errFormat = errors.New("the pool was made by another version of Sluice, which keeps it in another way; " +
 	"use the same version everywhere, or give this one a prefix of its own: ?prefix=NAME")
 
-// errBusy tells that others have changed a pool all the time.
+// errBusy reports that other processes changed the pool during each of maxTries attempts.
 var errBusy = errors.New("the limits of the pool are being changed by others all the time")
 
-// open makes a session whose limits are those of spec.
+// open opens a session with the limits of spec.
 func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 	st.whole.Lock()
 	defer st.whole.Unlock()
@@ -85,7 +86,8 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 	if spec.ReadOnly || spec.OneShot {
 		return st.opened(ctx, &spec)
 	}
-	// Before the pool is looked at: whoever gives a limit another size knows of this one then, or this one sees that size.
+	// Publish first, then read the pool. A process that changes a limit's size at the same time then knows this statement,
+	// or its change is visible here.
 	st.setOpening(&spec)
 	if err := st.publish(ctx); isLoss(faultOf(err)) {
 		st.setOpening(nil)
@@ -94,7 +96,7 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 	h, err := st.opened(ctx, &spec)
 	st.setOpening(nil)
 	if err != nil {
-		_ = st.publish(ctx) // what it stated before; it is renewed anyway
+		_ = st.publish(ctx) // what this process stated before; the next renewal repeats it
 	}
 	return h, err
 }
@@ -105,7 +107,7 @@ func (st *state) setOpening(spec *store.Spec) {
 	st.mu.Unlock()
 }
 
-// opened is open, once others know what this process states.
+// opened is open after other processes can read what this one states. It retries tryOpen.
 func (st *state) opened(ctx context.Context, spec *store.Spec) (*handle, error) {
 	for range maxTries {
 		done, err := st.tryOpen(ctx, spec)
@@ -122,8 +124,8 @@ func (st *state) opened(ctx context.Context, spec *store.Spec) (*handle, error) 
 	return nil, unavailable(errBusy)
 }
 
-// tryOpen looks at the pool, and makes it or changes its limits if it has to. It reports false
-// if somebody else came first.
+// tryOpen reads the pool, creates it if it is missing, and changes its limits if they differ from spec. It returns false
+// after any such change, or if another process changed the pool first: call it again.
 func (st *state) tryOpen(ctx context.Context, spec *store.Spec) (bool, error) {
 	v, err := st.look(ctx)
 	if err != nil {
@@ -148,7 +150,7 @@ func (st *state) tryOpen(ctx context.Context, spec *store.Spec) (bool, error) {
 	return st.reform(ctx, spec)
 }
 
-// make makes the pool. If there was one before, that is said in it.
+// make creates the pool. If an earlier pool is lost, the new one begins a new epoch and records that charges are unknown.
 func (st *state) make(ctx context.Context, spec *store.Spec, v view) error {
 	now := v.now
 	core, err := pool.New(*spec, now)
@@ -169,10 +171,10 @@ func (st *state) make(ctx context.Context, spec *store.Spec, v view) error {
 		list = appendString(appendString(list, f), v)
 	}
 	_, err = st.run(ctx, "make", string(append(appendArray(nil, 2*len(fields)+6), list...)), fmt.Sprint(m.ttl/1000))
-	return err // whoever was first: it is looked at as any other
+	return err // another process may have created it first: the caller reads the pool again
 }
 
-// learn takes in which limits a pool has.
+// learn records the limits, version, epoch and sequence that v shows, and maps every session's limits anew.
 func (st *state) learn(v view) (*pool.Pool, error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -196,7 +198,7 @@ func (st *state) learn(v view) (*pool.Pool, error) {
 	return st.known, nil
 }
 
-// readSpec takes in the spec of a pool. What was noted by limit moves with them. The state is locked.
+// readSpec records the spec of the pool. Records kept by limit move with their limits. The caller holds st.mu.
 func (st *state) readSpec(text string) error {
 	spec, err := oplog.DecodeSpec([]byte(text))
 	if err != nil {
@@ -206,7 +208,8 @@ func (st *state) readSpec(text string) error {
 	return nil
 }
 
-// reform makes the limits of a member the pool's. It reports false if somebody got in the way.
+// reform gives the pool the limits of spec. It returns true if the pool has them already; otherwise the caller reads the
+// pool again, because reform or another process has changed it.
 func (st *state) reform(ctx context.Context, spec *store.Spec) (bool, error) {
 	m, now, fields, err := st.fields(ctx)
 	if err != nil || fields == nil {
@@ -233,7 +236,7 @@ func (st *state) reform(ctx context.Context, spec *store.Spec) (bool, error) {
 	decided = append(decided, core.Decided()...)
 	if after := core.Fields(&layout)["s"]; after == fields["s"] && core.Retired() == retired {
 		_, err := st.learn(view{meta: m, text: after, once: core.Fields(&layout)["once"]})
-		return err == nil, err // others state smaller sizes, which hold
+		return err == nil, err // other processes state smaller sizes, which stay in force
 	}
 	next := m
 	next.sequence++
@@ -242,11 +245,11 @@ func (st *state) reform(ctx context.Context, spec *store.Spec) (bool, error) {
 	if err == nil {
 		st.arm(now, core.Wake())
 	}
-	return false, err // and it is looked at as any other
+	return false, err // the caller reads the pool again
 }
 
-// isAlone reports whether no other process uses the pool: none keeps in touch, and none has tickets. With restate, what was said
-// through this store before counts no more.
+// isAlone reports whether no other process uses the pool: none touches it and none has tickets. Other sessions of this
+// process count too, unless restate is set.
 func (st *state) isAlone(core *pool.Pool, now store.Time, restate bool) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -256,11 +259,11 @@ func (st *state) isAlone(core *pool.Pool, now store.Time, restate bool) bool {
 	return !core.Used(now, func(session uint64) bool { return outage.Of(session) != st.store.process })
 }
 
-// replyField begins the names of fields that have replies.
+// replyField is the prefix of the fields that hold replies.
 const replyField = "r:"
 
-// write replaces a pool as it was read by what has become of it, and tells those whose tickets were
-// decided. It reports false if somebody got in the way, or, with a revision, if what processes state has changed.
+// write replaces the pool that was read as before with core, and publishes the tickets that were decided. It returns
+// false if the pool has changed since, or, with a revision, if what processes state has changed.
 func (st *state) write(ctx context.Context, was, next meta, before map[string]string, core *pool.Pool, decided []store.ID, revision string) (bool, error) {
 	var set, del []byte
 	sets, dels := 0, 0
@@ -288,7 +291,7 @@ func (st *state) write(ctx context.Context, was, next meta, before map[string]st
 	return true, nil
 }
 
-// fields reads the whole pool, nil if there is none.
+// fields reads the whole hash of the pool. The map is nil if there is no pool.
 func (st *state) fields(ctx context.Context) (m meta, now store.Time, fields map[string]string, err error) {
 	reply, err := st.store.again(ctx, func(ctx context.Context) (string, error) { return st.readAll(ctx) })
 	if err != nil {
@@ -315,12 +318,12 @@ func (st *state) fields(ctx context.Context) (m meta, now store.Time, fields map
 	return m, now, fields, nil
 }
 
-// run runs the script for what is done to the pool as a whole. What it does twice does no harm.
+// run calls lua/open.lua on the pool's key. It may make the call twice; the script tolerates that.
 func (st *state) run(ctx context.Context, what string, args ...string) (string, error) {
 	return st.runWith(ctx, st.keys(), what, args...)
 }
 
-// again makes a call that may be made twice, and makes it again if it fails.
+// again makes a call, and repeats it once if the server cannot be reached. Making the call twice must do no harm.
 func (s *Store) again(ctx context.Context, call func(context.Context) (string, error)) (string, error) {
 	for tries := 0; ; tries++ {
 		within, cancel := context.WithTimeout(ctx, s.whole)
@@ -333,6 +336,6 @@ func (s *Store) again(ctx context.Context, call func(context.Context) (string, e
 	}
 }
 
-// wholeWithin bounds a call about a pool as a whole, which may be large: two tries take as long as the timeout that the
-// URL states, a second each at least.
+// wholeWithin bounds a call that reads or writes a whole pool, which may be large. Two tries take as long as the timeout
+// of the URL, and at least a second each.
 func wholeWithin(timeout time.Duration) time.Duration { return max(timeout/2, time.Second) }

@@ -11,15 +11,15 @@ import (
 	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
 )
 
-// What a process does without the store is decided in internal/outage. This file notices that the store is
-// lost, calls it, and makes the calls that find the store again.
+// Package internal/outage decides what a process does without the store. This file notices that the store is lost, hands
+// over to that package, and tries to reach the store again.
 
-// loss is why and since when the store cannot be reached. It is under the state's lock.
+// loss is why and since when the store is out of reach. st.mu guards it.
 type loss struct {
 	since store.Time
-	first error       // why it began
+	first error       // why the outage began
 	err   error       // why it goes on
-	timer *time.Timer // when time may have made room here; nil: there was no need yet
+	timer *time.Timer // calls serve when time may have made room in the share; nil: not needed yet
 }
 
 func (l *loss) stop() {
@@ -28,7 +28,7 @@ func (l *loss) stop() {
 	}
 }
 
-// error is what callers are told that get nothing.
+// error returns the error for callers that are refused.
 func (l *loss) error() error {
 	err := unavailable(l.err)
 	if errors.Is(err, redisconn.ErrClosed) {
@@ -37,7 +37,7 @@ func (l *loss) error() error {
 	return err
 }
 
-// lose takes in that the store cannot be reached. The batch is the one whose call has failed.
+// lose begins an outage after call b failed. All its requests, and all pending ones, are decided without the store.
 func (st *state) lose(err error, b *call) {
 	st.mu.Lock()
 	if b.unknown {
@@ -54,7 +54,8 @@ func (st *state) lose(err error, b *call) {
 		st.proc.Begin(now, st.clock.rtt)
 		st.isLost.Store(true)
 		cut = st.line.cut(true)
-		// Those who wait in Redis stay there, and wait for the share as well. Those who would rather not find out.
+		// Tickets that wait in Redis keep waiting there, and compete for the share as well. Sessions that do not use the
+		// share are woken: their callers poll, and learn of the outage.
 		told = st.proc.Waiting(func(s *outage.Session) bool { return st.proc.Mode(s) != store.FailShare })
 		told = append(told, st.serveLocked(now)...)
 		ring = st.alarms(false)
@@ -82,14 +83,14 @@ func (st *state) lose(err error, b *call) {
 	}
 }
 
-// giveUp keeps of a batch what has to be known when it turns out that its call was made.
+// giveUp keeps kinds and ids of a call's operations, to undo them if it turns out that the script carried out the call.
 func (b *call) giveUp() {
 	b.ops = nil
 	for i, q := range b.reqs {
 		for k := range q.ops {
 			op := store.Op{Kind: q.ops[k].Kind, ID: q.ops[k].ID}
 			if q.handle == nil {
-				op.Kind = store.OpForget // nothing to undo
+				op.Kind = store.OpForget // operations of the process itself need no undo
 			}
 			b.ops = append(b.ops, op)
 		}
@@ -97,7 +98,8 @@ func (b *call) giveUp() {
 	}
 }
 
-// alarms returns what tells all sessions of an outage. The state is locked.
+// alarms returns a function that tells all sessions that the outage began or is over. The caller holds st.mu, and calls
+// the function without it.
 func (st *state) alarms(over bool) func() {
 	var calls []func()
 	for _, h := range st.sessions {
@@ -113,7 +115,7 @@ func (st *state) alarms(over bool) func() {
 	}
 }
 
-// outageOf describes the outage to a session. The state is locked.
+// outageOf describes the outage to a session. The caller holds st.mu.
 func (st *state) outageOf(h *handle) (o store.Outage) {
 	if st.lost != nil {
 		o = st.proc.Outage(&h.Session)
@@ -122,8 +124,7 @@ func (st *state) outageOf(h *handle) (o store.Outage) {
 	return o
 }
 
-// decideAlone decides a session's operations without the store. It returns errBack if the store is there
-// again.
+// decideAlone decides a session's operations without the store. It returns errBack if the store is in reach again.
 func (st *state) decideAlone(h *handle, ops []store.Op) error {
 	st.mu.Lock()
 	told, err := st.decideLocked(h, ops)
@@ -146,7 +147,7 @@ func (st *state) decideLocked(h *handle, ops []store.Op) (told []store.ID, err e
 	return st.serveLocked(now), nil
 }
 
-// serve is called when time may have made room here.
+// serve grants waiting tickets when time may have made room in the share.
 func (st *state) serve() {
 	st.mu.Lock()
 	told := st.serveLocked(st.nowLocked())
@@ -154,7 +155,8 @@ func (st *state) serve() {
 	st.tell(told)
 }
 
-// serveLocked lets go who has room, and sets the clock for who has not. It returns who has to be told.
+// serveLocked grants the waiting tickets that have room, and sets a timer for the others. It returns the tickets whose
+// sessions have to be told.
 func (st *state) serveLocked(now store.Time) []store.ID {
 	if st.lost == nil || st.closed {
 		return nil
@@ -167,14 +169,14 @@ func (st *state) serveLocked(now store.Time) []store.ID {
 	return told
 }
 
-// How often a store that is lost is tried: soon, then twice as long each time, with jitter, because a
-// whole fleet may have lost it.
+// The pauses between attempts to reach a lost store. They double from firstTry to lastTry, with jitter because a whole
+// fleet may have lost it.
 const (
 	firstTry = 100 * time.Millisecond
 	lastTry  = time.Second
 )
 
-// comeBack tries to reach the store until it can.
+// comeBack tries to reach the store until it succeeds.
 func (st *state) comeBack() {
 	pause := firstTry
 	for {
@@ -184,7 +186,7 @@ func (st *state) comeBack() {
 			return
 		}
 		if st.tryBack() {
-			st.askAll() // some may have been given up meanwhile
+			st.askAll() // the store may have given up some tickets meanwhile
 			st.tick()
 			return
 		}
@@ -192,8 +194,8 @@ func (st *state) comeBack() {
 	}
 }
 
-// tryBack settles what was left open, and tells the store what has happened meanwhile. It reports whether the
-// store is back.
+// tryBack resolves calls with an unknown outcome, and tells the store what has happened meanwhile. It reports whether
+// the store is back.
 func (st *state) tryBack() bool {
 	if !st.resolve() {
 		return false
@@ -221,7 +223,7 @@ func (st *state) tryBack() bool {
 		}
 		if err != nil || r.what != "ok" {
 			if unknown {
-				*b = call{pipe: b.pipe} // all of it has ids: what was done is not done again
+				*b = call{pipe: b.pipe} // nothing to undo: all operations have ids, so the next attempt repeats them safely
 				st.control = newPipe()
 				st.mu.Lock()
 				st.void = append(st.void, b)
@@ -238,7 +240,7 @@ func (st *state) tryBack() bool {
 	return true
 }
 
-// stillLost notes why.
+// stillLost records why the outage goes on.
 func (st *state) stillLost(err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -247,8 +249,8 @@ func (st *state) stillLost(err error) {
 	}
 }
 
-// resolve finds out whether calls were made that were not answered, and sees to it that those that were not
-// never will be. It reports whether all is known.
+// resolve finds out whether the script carried out the calls that were not answered, and voids those that it did not, so
+// that a late copy has no effect. It reports whether all outcomes are known.
 func (st *state) resolve() bool {
 	for {
 		st.mu.Lock()
@@ -273,7 +275,7 @@ func (st *state) resolve() bool {
 	}
 }
 
-// undo gives back what a batch has got for callers that were answered otherwise.
+// undo returns cancels for the tickets that a call got for callers that were answered without it.
 func (b *call) undo() (ops []store.Op) {
 	for i := range b.ops {
 		op := &b.ops[i]
@@ -284,7 +286,8 @@ func (b *call) undo() (ops []store.Op) {
 	return ops
 }
 
-// notYet goes on alone after an attempt to come back, of which the store may have heard some.
+// notYet goes on without the store after a failed attempt to come back. heard reports that the store may have carried out
+// a part of it.
 func (st *state) notYet(heard bool, err error) {
 	st.stillLost(err)
 	st.mu.Lock()
@@ -295,8 +298,8 @@ func (st *state) notYet(heard bool, err error) {
 	st.tell(told)
 }
 
-// backSince reports whether the store has come back since an uptime: what failed before that says
-// nothing.
+// backSince reports whether the store has come back after uptime up. A call that began before then and failed says
+// nothing about the store now.
 func (st *state) backSince(up time.Duration) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -7,38 +7,37 @@ import (
 	"time"
 )
 
-// When the store counts as lost: if a call was not answered for answerWithin, or if one has failed and
-// its repetition too, all within againWithin. A server that is busy for a moment (a slow command, a
-// fork) answers well before the one, and a connection that broke is there again before the other; a
-// failover takes seconds, and is an outage.
+// The store counts as lost when a call gets no reply for answerWithin, or when a call and its repeats fail within
+// againWithin. A server that is busy for a moment (a slow command, a fork) replies well within answerWithin. A broken
+// connection is replaced within againWithin. A failover takes seconds, and is an outage.
 const (
 	answerWithin = 500 * time.Millisecond
-	slowWithin   = 5 * time.Second // the most that it grows to; others take this process for dead after 10 s of silence
+	slowWithin   = 5 * time.Second // answerWithin grows to this at most; after 10 s of silence others take this process for dead
 	againWithin  = 90 * time.Millisecond
-	passerWithin = 5 * time.Second  // for a process that has nothing to go on with anyway
+	passerWithin = 5 * time.Second  // for one-shot commands, which cannot go on without the store anyway
 	fixedWithin  = 30 * time.Second // in tests whose clock stands still
 	againAfter   = 20 * time.Millisecond
 )
 
-// A Redis, or a machine, that is overloaded answers late for minutes. With the same patience as ever, the store would be lost
-// and found again every few seconds, and each time the process would spend that long on its return.
+// An overloaded server or machine replies late for minutes. With a constant timeout the store would be lost and found
+// again every few seconds, and the process would spend that time on its returns. So late replies raise the timeout.
 const (
-	slowFor   = time.Minute      // patience stays larger for so long after the last late answer
-	shortLoss = 10 * time.Second // an outage of calls that were not answered in time, and not longer than this, was a late answer
+	slowFor   = time.Minute      // how long after the last late reply the timeout stays raised
+	shortLoss = 10 * time.Second // an outage by timeout that is no longer than this counts as a late reply
 )
 
-// answerFor is the patience that a URL's timeout asks for.
+// answerFor returns how long a call may take, given the timeout of the URL.
 func answerFor(timeout time.Duration) time.Duration {
 	return max(answerWithin, min(timeout/4, slowWithin))
 }
 
-// slowness is what is known of late answers.
+// slowness records late replies.
 type slowness struct {
-	within atomic.Int64 // the patience that they ask for
-	until  atomic.Int64 // uptime until which it counts
+	within atomic.Int64 // the timeout that they ask for
+	until  atomic.Int64 // the uptime until which it counts
 }
 
-// took notes how long an answer took.
+// took records how long a reply took.
 func (s *slowness) took(d time.Duration) {
 	if d < answerWithin {
 		return
@@ -49,7 +48,7 @@ func (s *slowness) took(d time.Duration) {
 	s.until.Store(int64(uptime() + slowFor))
 }
 
-// patience is what late answers ask for; 0 if there were none lately.
+// patience returns the timeout that late replies ask for, or 0 if there were none lately.
 func (s *slowness) patience() time.Duration {
 	if s.until.Load() < int64(uptime()) {
 		return 0
@@ -57,7 +56,7 @@ func (s *slowness) patience() time.Duration {
 	return time.Duration(s.within.Load())
 }
 
-// patience is how long a call may take.
+// patience returns how long a call may take.
 func (st *state) patience() time.Duration {
 	switch {
 	case st.store.fixed:
@@ -69,7 +68,7 @@ func (st *state) patience() time.Duration {
 	}
 }
 
-// wasSlow takes in that an outage is over. The state is locked.
+// wasSlow counts a short outage by timeout as a late reply. The caller holds st.mu.
 func (st *state) wasSlow(o *loss) {
 	if errors.Is(o.first, context.DeadlineExceeded) && st.nowLocked().Sub(o.since) <= shortLoss && !st.store.fixed {
 		st.store.slow.took(st.patience())

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
 )
 
-// damageError says that the key of a pool does not hold what Sluice writes there, and how to repair that.
+// damageError reports that the key of a pool holds something that Sluice does not write.
 type damageError struct {
 	key, pool string
 	found     string
@@ -27,7 +27,7 @@ func (e *damageError) Error() string {
 
 func (e *damageError) Unwrap() []error { return []error{store.ErrUnavailable, e.cause} }
 
-// Hint says what to do.
+// Hint says how to repair the pool.
 func (e *damageError) Hint() string {
 	repair := store.RepairCommand(e.pool)
 	if errors.Is(e.cause, errFormat) {
@@ -36,15 +36,15 @@ func (e *damageError) Hint() string {
 	return repair
 }
 
-// errDamaged tells that the state of a pool is not as Sluice writes it.
+// errDamaged is the cause of a damageError that has no other cause.
 var errDamaged = errors.New("it is damaged")
 
 func (st *state) damaged(found string, cause error) error {
 	return &damageError{key: st.key, pool: st.name, found: found, cause: cause}
 }
 
-// trouble marks an error as one of the store. A script that fails has met something that Sluice did not write: scripts
-// that meet only their own state do not fail.
+// trouble turns an error of a script into a damageError, and marks any other as store.ErrUnavailable. Scripts fail only on
+// content that Sluice did not write.
 func (st *state) trouble(err error) error {
 	if e, ok := errors.AsType[*damageError](err); err == nil || ok && e != nil {
 		return err
@@ -55,10 +55,10 @@ func (st *state) trouble(err error) error {
 	return unavailable(err)
 }
 
-// inScript finds in the words of a failed script what it met.
+// inScript describes what a failed script found, from its error text.
 func inScript(text string) string {
 	if _, field, ok := strings.Cut(text, "sluice: damaged field "); ok {
-		field, _, _ = strings.Cut(field, " script: ") // where in the script that was
+		field, _, _ = strings.Cut(field, " script: ") // the position in the script follows
 		field, _, _ = strings.Cut(field, " at function")
 		if field, missing := strings.CutSuffix(strings.TrimSpace(strings.TrimSuffix(field, ".")), ": missing"); missing {
 			return "the field " + field + " is missing"
@@ -68,13 +68,13 @@ func inScript(text string) string {
 	return "it has foreign content (" + text + whereIn(applySource(), text) + ")"
 }
 
-// inLine is how Redis says where a script failed. A function has a line before its source.
+// inLine matches how Redis names the line at which a script failed. In a function, one line precedes the source.
 var inLine = regexp.MustCompile(`user_(function|script):\s?(\d+)`)
 
-// function is a line in which a function of the script begins, with the place of its source.
+// function matches the line at which a translated function begins, with the position of its Go source.
 var function = regexp.MustCompile(`^F\.(\w+) = function\(.*\) -- (.+)$`)
 
-// whereIn returns which function a script failed in, and where its source is.
+// whereIn returns the function in which a script failed and the position of its Go source, or "".
 func whereIn(source, text string) string {
 	m := inLine.FindStringSubmatch(text)
 	if m == nil {
@@ -94,8 +94,8 @@ func whereIn(source, text string) string {
 }
 
 const (
-	asideFor = 7 * 24 * time.Hour // what was moved away can be looked at for so long
-	lostFor  = 24 * time.Hour     // nothing that was charged before counts after that; see shortestTTL
+	asideFor = 7 * 24 * time.Hour // how long a damaged pool is kept aside for inspection
+	lostFor  = 24 * time.Hour     // how long the mark of a lost pool is kept; earlier charges no longer count then, see shortestTTL
 )
 
 // Repair implements [store.Repairer].
@@ -111,7 +111,7 @@ func (s *Store) Repair(ctx context.Context, name string, move bool) (store.Repai
 	if r.Damage = damage.found; !move {
 		return r, nil
 	}
-	// The epoch is above all that a process can know of, so that everyone says anew what it holds.
+	// The epoch is higher than any that a process knows, so that every process states again what it holds.
 	now := time.Now()
 	aside := fmt.Sprintf("%s:damaged-%s", st.key, now.UTC().Format("20060102T150405.000000Z"))
 	args := s.withClock([]string{"aside", fmt.Sprint(asideFor.Milliseconds()), fmt.Sprint(now.Unix()), fmt.Sprint(lostFor.Milliseconds())})
@@ -121,11 +121,11 @@ func (s *Store) Repair(ctx context.Context, name string, move bool) (store.Repai
 	}
 	if reply == "ok" {
 		r.Aside = aside
-	} // else another has repaired it meanwhile
+	} // else another process has repaired it meanwhile
 	return r, nil
 }
 
-// inspect reads the whole pool. It returns a damageError if anything in it is not as Sluice writes it.
+// inspect reads the whole pool. It returns a damageError if it finds anything that Sluice does not write.
 func (st *state) inspect(ctx context.Context) error {
 	v, err := st.look(ctx)
 	if err != nil || !v.exists {

@@ -23,29 +23,29 @@ var luaMain string
 //go:embed lua/open.lua
 var luaOpen string
 
-// applySource is the script that decides a batch. It reads the clock once, in the line that tests
-// replace.
+// applySource returns the script that decides a batch.
 func applySource() string { return luaRuntime + luaPool + luaMain }
 
+// clockLine is where a script reads the clock. Tests replace it.
 const clockLine = "local t = call('TIME') local clock = t[1] * 1000000 + t[2]"
 
-// atGivenTime is the script with the clock in the hands of a test: the time is the last argument.
+// atGivenTime returns the script with the clock of a test: the time is its last argument.
 func atGivenTime(src string) string {
 	if strings.Count(src, clockLine) != 1 {
 		panic("redisstore: the script does not read the clock in one line")
 	}
-	src = strings.Replace(src, "local exact = false", "local exact = true", 1) // so that the suites find products that are not
+	src = strings.Replace(src, "local exact = false", "local exact = true", 1) // tests then fail on products that are not exact
 	return strings.Replace(src, clockLine, "local clock = tonumber(ARGV[#ARGV])", 1)
 }
 
-// keys are the pool's: one, so that it is there as a whole or not at all.
+// keys returns the keys of the pool. It has only one, so that it exists as a whole or not at all.
 func (st *state) keys() []string { return []string{st.key} }
 
-// args are the arguments of a call, as the script reads them.
+// args returns the arguments of a call in the order in which lua/main.lua reads them.
 func (st *state) args(p pipe, at stand, latest store.Time, blob, mode string) []string {
 	s := st.store
 	of, had := p.had.since(at.epoch)
-	if s.fixed { // a test's clock passes without us
+	if s.fixed { // the test's clock may have passed the ten minutes for which replies are kept
 		had = 0
 	}
 	numbers := pool.Pack([]float64{
@@ -54,7 +54,7 @@ func (st *state) args(p pipe, at stand, latest store.Time, blob, mode string) []
 	return s.withClock([]string{numbers, blob, mode, st.channel()})
 }
 
-// readAll has the state written and reads all of it: the time, and then fields and values.
+// readAll makes the script write all of the pool to its hash. It returns the time, and then fields and values.
 func (st *state) readAll(ctx context.Context) (string, error) {
 	reply, err := st.store.redis.RunKeys(ctx, st.store.apply, st.keys(), st.args(pipe{}, stand{}, 0, "", "write")...)
 	return reply, st.trouble(err)

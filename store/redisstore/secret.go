@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
 )
 
-// keepSecret returns what a key holds, and sets it if it holds nothing.
+// keepSecret returns the value of a key, after setting it if it is missing.
 var keepSecret = redisconn.NewScript(`local v = redis.call('GET', KEYS[1])
 if not v then
   v = ARGV[1]

@@ -14,24 +14,24 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// memory is how far a pool had come when a process of this machine last saw it. It is kept in the
-// user's state directory, so that a program that makes one request notices too that the store has lost
-// what others had been granted. It is a help: that it cannot be read or written is no error.
+// memory is how far a pool had come when a process of this machine last used it. It is a file in the user's state
+// directory, so that even a command that makes a single request notices that the store has lost grants. Failures to read
+// or write the file are ignored.
 type memory struct {
 	path     string
 	epoch    int64
 	sequence int64
-	clock    store.Time // the server's
+	clock    store.Time // the server's time
 }
 
 const (
-	rememberEvery = 5 // seconds
+	rememberEvery = 5 // touches, one per second
 	forgetAfter   = 100 * 24 * time.Hour
 	memoryForm    = "sluice-redis-1 %d %d %d\n"
-	maxMemory     = 128 // bytes of such a file
+	maxMemory     = 128 // bytes
 )
 
-// stateDir is where memories are kept, "" if there is no such place.
+// stateDir returns the default of WithStateDir, "" if the user has no state directory.
 func stateDir() string {
 	dir, err := statedir.Default()
 	if err != nil {
@@ -40,7 +40,7 @@ func stateDir() string {
 	return filepath.Join(dir, "redis")
 }
 
-// recall reads what the machine remembers of the pool that is opened for the first time here.
+// recall reads the memory of a pool when this process opens it for the first time.
 func (st *state) recall(spec *store.Spec) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -58,8 +58,8 @@ func (st *state) recall(spec *store.Spec) {
 	st.epoch, st.sequence = m.epoch, m.sequence
 }
 
-// matters is how long what was granted before can still count on a window of a length for which a loss is
-// made good.
+// matters returns how long earlier grants can still count, over windows of up to ten minutes. A loss of data is made good
+// only for those.
 func matters(spec *store.Spec) time.Duration {
 	const heeded = 10 * time.Minute
 	if len(spec.Limits) == 0 {
@@ -81,8 +81,7 @@ func matters(spec *store.Spec) time.Duration {
 	return longest
 }
 
-// outdated forgets what the machine remembers if nothing of that time counts any more. The state is
-// locked.
+// outdated drops the memory of the pool if nothing granted at that time counts any more. The caller holds st.mu.
 func (st *state) outdated(now store.Time) {
 	if st.recalled == 0 || st.known != nil {
 		return
@@ -93,7 +92,7 @@ func (st *state) outdated(now store.Time) {
 	st.recalled = 0
 }
 
-// remember writes how far the pool has come.
+// remember writes how far the pool has come, unless the file says more.
 func (st *state) remember() {
 	st.mu.Lock()
 	if st.memory == nil || st.known == nil {
@@ -123,7 +122,7 @@ func readMemory(path string) (m memory, ok bool) {
 	if err != nil {
 		return m, false
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // only read
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() > maxMemory || time.Since(info.ModTime()) > forgetAfter {
 		return m, false
@@ -140,7 +139,7 @@ func (m *memory) write() {
 	if statedir.MakeInside(dir) != nil {
 		return
 	}
-	f, err := os.CreateTemp(dir, ".new-*") // which only its owner can read
+	f, err := os.CreateTemp(dir, ".new-*") // mode 0600
 	if err != nil {
 		return
 	}

@@ -14,60 +14,59 @@ import (
 	"github.com/sluicehq/sluice/store/redisstore/internal/outage"
 )
 
-// errGone tells that a pool has vanished from Redis.
+// errGone reports that a pool has vanished from Redis.
 var errGone = errors.New("the pool is not in Redis any more")
 
-// state is one pool, as this process knows it.
+// state is what this process knows of one pool. Its sessions share it.
 type state struct {
 	store *Store
 	name  string
 	key   string
 	users int // under the store's lock
 
-	life    context.Context // ends with the pool's use
+	life    context.Context // ends when the pool is no longer used
 	end     context.CancelFunc
-	running sync.WaitGroup // what goes on by itself
+	running sync.WaitGroup // background goroutines
 
-	// whole is held by who looks at the pool as a whole: opens it, heals it, or comes back to it. It is
-	// taken before mu.
+	// whole serializes opening, healing and coming back to the pool. Lock it before mu.
 	whole   sync.Mutex
-	control pipe
+	control pipe // for calls made under whole
 
 	mu       sync.Mutex
-	known    *pool.Pool      // the limits; nothing else in it counts
-	proc     *outage.Process // what this process has of it, also while the store is lost
+	known    *pool.Pool      // only its limits count; nil: the pool was not read yet
+	proc     *outage.Process // tickets and share of this process, kept for outages
 	version  int64
 	epoch    int64
-	sequence int64 // the highest that was seen
+	sequence int64 // the highest seen
 	had      answered
 	clock    estimate
 	lastSess uint64
 	said     pool.Said
-	opening  *store.Spec // what is about to be said, see stated.go; nil: nothing
-	heldBy   string      // the process whose size of a limit holds instead of a larger one of ours; "": not known
-	strange  store.Time  // until when nothing is settled: nobody knows what another process states
+	opening  *store.Spec // stated in advance by open, see stated.go; nil: none
+	heldBy   string      // the process whose smaller size of a limit is in force instead of ours; "": unknown
+	strange  store.Time  // until then sizes stay as they are: what some other process states is unknown
 	sessions map[uint64]*handle
-	memory   *memory    // what the machine remembers of the pool; nil: nothing is kept
-	recalled store.Time // the memory is of then, and nobody has looked whether it matters
+	memory   *memory    // what this machine recorded of the pool; nil: nothing is recorded
+	recalled store.Time // the time of a memory that outdated has not judged yet; 0: none
 	matters  time.Duration
 	timer    interface {
 		Reset(d time.Duration)
 		Stop()
 	}
 	timerAt  store.Time
-	upkeep   bool     // it goes on
-	enrolled *os.File // whose lock tells that this process lives; nil: nothing does
+	upkeep   bool     // keepUp runs
+	enrolled *os.File // its lock shows other processes that this one lives; nil: none
 	closed   bool
 
-	lost      *loss         // nil while the store can be reached
-	card      ctxlock.Mutex // held while others are told what this process states
-	touching  sync.Mutex    // held while the pool is told that the process is there, or is not
-	void      []*call       // calls of which it is not known whether they were made
-	isLost    atomic.Bool
-	upholding atomic.Bool   // a goroutine sees to what is stated
-	crowded   atomic.Bool   // somebody waits in the pool
-	resident  atomic.Bool   // somebody is here to stay
-	backAt    time.Duration // uptime at which the last outage was over
+	lost      *loss         // nil while the store is in reach
+	card      ctxlock.Mutex // held while publish writes what this process states
+	touching  sync.Mutex    // held while the process tells the pool that it is alive, or leaves
+	void      []*call       // calls with an unknown outcome
+	isLost    atomic.Bool   // lost != nil
+	upholding atomic.Bool   // the goroutine of uphold runs
+	crowded   atomic.Bool   // requests wait in the pool
+	resident  atomic.Bool   // a session that is neither one-shot nor read-only was opened
+	backAt    time.Duration // the uptime at which the last outage was over
 
 	ears ears
 	line combiner
@@ -85,10 +84,10 @@ func newState(s *Store, name string) *state {
 	return st
 }
 
-// channel is where a process is told of decisions on its tickets: this and its number.
+// channel returns the prefix of the channels on which processes are told of decided tickets. The process's number follows.
 func (st *state) channel() string { return st.key + ":" }
 
-// now returns the server's time, as near as it is known.
+// now returns the estimated time of the server.
 func (st *state) now() store.Time {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -102,22 +101,22 @@ func (st *state) nowLocked() store.Time {
 	return st.clock.now(uptime())
 }
 
-// rebaseAfter is how long an estimate of the server's clock is relied on: clocks drift.
+// rebaseAfter is how long an estimate of the server's clock is used, because clocks drift.
 const rebaseAfter = 10 * time.Second
 
-// took takes in what a reply says of the pool. The call was sent at an uptime.
+// took records the time and sequence of a reply. sent is the uptime at which the call was sent.
 func (st *state) took(now store.Time, sequence int64, sent time.Duration) {
 	up := uptime()
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.sequence = max(st.sequence, sequence)
-	// The answer that took the shortest is the best, and says for longest what time it is at least.
+	// The fastest reply gives the best estimate, so a later one replaces it only if it shows a later time.
 	if now >= st.clock.now(up) || st.lost == nil && up-st.clock.of > rebaseAfter {
 		st.clock = estimate{at: now, of: up, rtt: up - sent}
 	}
 }
 
-// tell tells sessions of this process that tickets of theirs were decided.
+// tell tells sessions of this process that their tickets were decided.
 func (st *state) tell(ids []store.ID) {
 	for len(ids) > 0 {
 		n := 1
@@ -136,10 +135,10 @@ func (st *state) tell(ids []store.ID) {
 	}
 }
 
-// leaveWithin bounds how long a process that ends waits for Redis.
+// leaveWithin bounds how long a closing session waits for Redis.
 const leaveWithin = 2 * time.Second
 
-// leave ends a session: what waits is cancelled, and a member leaves.
+// leave ends a session: it cancels the waiting tickets, and the last session of a member leaves the pool.
 func (st *state) leave(h *handle) error {
 	st.mu.Lock()
 	delete(st.sessions, h.ID)
@@ -154,7 +153,7 @@ func (st *state) leave(h *handle) error {
 	defer cancel()
 	if err := st.sayGoodbye(ctx, ops); err != nil {
 		if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
-			return nil // who cannot say so is gone all the same: all of it is over by itself before long
+			return nil // the pool forgets the session by itself before long
 		}
 		return err
 	}
@@ -165,7 +164,7 @@ func (st *state) leave(h *handle) error {
 }
 
 func (st *state) sayGoodbye(ctx context.Context, ops []store.Op) error {
-	st.touching.Lock() // a touch under way would come after the farewell
+	st.touching.Lock() // a touch under way must not arrive after the farewell
 	defer st.touching.Unlock()
 	for len(ops) > 0 {
 		n := min(len(ops), maxTogether)
@@ -177,7 +176,7 @@ func (st *state) sayGoodbye(ctx context.Context, ops []store.Op) error {
 	return nil
 }
 
-// close ends all sessions of the pool. Those who wait are told to look: they will find it closed.
+// close ends all sessions of the pool. It wakes waiting callers, which then find the session closed.
 func (st *state) close() error {
 	st.mu.Lock()
 	handles := make([]*handle, 0, len(st.sessions))
@@ -210,7 +209,7 @@ func (st *state) close() error {
 	return errors.Join(errs...)
 }
 
-// stop ends what goes on by itself.
+// stop ends the background work and removes the lock file.
 func (st *state) stop() {
 	st.halt()
 	st.strike(false)

@@ -15,30 +15,30 @@ import (
 	"github.com/sluicehq/sluice/store/redisstore/internal/outage"
 )
 
-// The size of a limit is the smallest that a living process states. Each process that stays writes down what it states in a
-// second key beside the pool, and renews that. The pool itself has only the smallest size, in the same form as ever. So versions
-// that do not write down what they state can share it; while one is in touch, limits do not grow. A one-shot command counts
-// as one of these, as long as it waits or has a ticket.
+// The size of a limit is the smallest that a living process states. Each process that stays writes what it states to a
+// second key beside the pool, and renews it. The pool itself holds only the smallest size, in the same form as ever. So
+// versions that write no statements can share the pool; while one of them is in touch, limits do not grow. A one-shot
+// command counts as such a process while it waits or has a ticket.
 
 const (
-	// statedEvery is how often a process renews what it states, in touches.
+	// statedEvery is how often a process renews its statement, in touches.
 	statedEvery = 5
-	// statedLife is how long that counts: as long as it takes to miss two renewals.
+	// statedLife is how long a statement counts. A process may miss two renewals.
 	statedLife = 15 * time.Second
-	// statedKept is how long the key outlives its last use.
+	// statedKept is how long the second key outlives its last use.
 	statedKept = 10 * time.Minute
-	// strangeAgain is how long a process waits that finds another one of which nothing is known.
+	// strangeAgain is how long sizes stay as they are after finding a process whose statement is unknown.
 	strangeAgain = 10 * time.Second
-	// statedForm begins what a process states. Another one is another form.
+	// statedForm is the first byte of a statement and names its format.
 	statedForm = "1"
-	// settleTries bounds how often limits are settled that others get in the way of.
+	// settleTries bounds how often settle retries after another process changed the pool first.
 	settleTries = 5
 )
 
-// statedKeys are the pool's key and the one with what processes state.
+// statedKeys returns the pool's key and the key with the statements.
 func (st *state) statedKeys() []string { return []string{st.key, st.key + ":stated"} }
 
-// stating returns what this process states: open has something to add that may be refused yet. The state is locked.
+// stating returns what this process states, including the spec that open is about to add. The caller holds st.mu.
 func (st *state) stating() []store.Spec {
 	if st.opening != nil {
 		return st.said.With(st.opening)
@@ -46,7 +46,7 @@ func (st *state) stating() []store.Spec {
 	return st.said.Specs()
 }
 
-// publish lets others know what this process states.
+// publish writes what this process states to the second key.
 func (st *state) publish(ctx context.Context) error {
 	if err := st.card.LockContext(ctx); err != nil {
 		return unavailable(err)
@@ -64,14 +64,14 @@ func (st *state) publish(ctx context.Context) error {
 	return err
 }
 
-// stated is what a process states.
+// stated is the statement of a process.
 type stated struct {
 	process uint64
-	at      store.Time // when it last said so
+	at      store.Time // of the last renewal
 	text    string
 }
 
-// spec reads what the process states.
+// spec decodes the statement.
 func (s *stated) spec() (store.Spec, error) {
 	if len(s.text) == 0 || s.text[:1] != statedForm {
 		return store.Spec{}, errFormat
@@ -79,7 +79,8 @@ func (s *stated) spec() (store.Spec, error) {
 	return oplog.DecodeSpec([]byte(s.text[1:]))
 }
 
-// statements reads what processes state, or one of them. The revision changes with each of them.
+// statements reads the statements of all processes, or of one if of is not empty. The revision changes with every change
+// of a statement.
 func (st *state) statements(ctx context.Context, of string) (now store.Time, revision string, list []stated, err error) {
 	reply, err := st.runWith(ctx, st.statedKeys(), "stated", of)
 	if err != nil {
@@ -91,7 +92,7 @@ func (st *state) statements(ctx context.Context, of string) (now store.Time, rev
 	for range (n - 2) / 2 {
 		process, err := strconv.ParseUint(in.text(), 10, 64)
 		value := in.text()
-		if err != nil || len(value) < 8 { // the revision
+		if err != nil || len(value) < 8 { // the field with the revision
 			continue
 		}
 		at := math.Float64frombits(binary.LittleEndian.Uint64([]byte(value)))
@@ -103,7 +104,7 @@ func (st *state) statements(ctx context.Context, of string) (now store.Time, rev
 	return now, revision, list, nil
 }
 
-// runWith runs the script for what is done to the pool as a whole, on some keys.
+// runWith calls lua/open.lua on keys. It may make the call twice; the script tolerates that.
 func (st *state) runWith(ctx context.Context, keys []string, what string, args ...string) (string, error) {
 	s := st.store
 	return s.again(ctx, func(ctx context.Context) (string, error) {
@@ -112,8 +113,9 @@ func (st *state) runWith(ctx context.Context, keys []string, what string, args .
 	})
 }
 
-// living returns what the processes state that share the pool now, this one among them, and the revision that this is. The pool
-// was read before. If a process may be there of which nothing is known, limits may not become larger than they are.
+// living returns the statements of all living processes, with mine for this one, and their revision. core was read before.
+// sure is false if there may be a process whose statement is unknown. The list then includes the sizes in force, so that
+// no limit grows.
 func (st *state) living(ctx context.Context, core *pool.Pool, mine []store.Spec) (all []store.Spec, revision string, sure bool, err error) {
 	now, revision, list, err := st.statements(ctx, "")
 	if err != nil {
@@ -142,12 +144,12 @@ func (st *state) living(ctx context.Context, core *pool.Pool, mine []store.Spec)
 	return all, revision, sure, nil
 }
 
-// settleOn gives limits of a pool the smallest size that a living process states. It relies on a revision of what they state; empty:
-// on nothing, because it has changed nothing.
+// settleOn gives the limits of core the smallest size that a living process states. The result holds for the returned
+// revision of the statements. An empty revision means that it could not read them and changed nothing.
 func (st *state) settleOn(ctx context.Context, core *pool.Pool, mine []store.Spec) (revision string, changed bool, err error) {
 	living, revision, sure, err := st.living(ctx, core, mine)
 	if err != nil {
-		return "", false, nil //nolint:nilerr // limits stay as they are until the next attempt
+		return "", false, nil //nolint:nilerr // sizes stay as they are until the next attempt
 	}
 	if _, changed = core.Due(living); changed {
 		return revision, true, core.Settle(living)
@@ -161,7 +163,7 @@ func (st *state) settleOn(ctx context.Context, core *pool.Pool, mine []store.Spe
 	return revision, false, nil
 }
 
-// unsettled reports that a limit does not have the size that this process states.
+// unsettled reports whether a limit has another size than this process states.
 func (st *state) unsettled() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -172,13 +174,13 @@ func (st *state) unsettled() bool {
 	return due
 }
 
-// uphold renews what this process states, and looks whether limits have the size that they should: those who made one smaller may be
-// gone, or state more.
+// uphold renews the statement of this process, and settles limits whose sizes differ from it: a process that stated a
+// smaller size may be gone, or state a larger one now.
 func (st *state) uphold(renew bool) {
 	if !st.resident.Load() || st.isLost.Load() || !renew && !st.unsettled() || !st.upholding.CompareAndSwap(false, true) {
 		return
 	}
-	st.running.Go(func() { // touches must not wait for it
+	st.running.Go(func() { // in the background: touches must not wait for it
 		defer st.upholding.Store(false)
 		ctx, cancel := context.WithTimeout(st.life, 2*st.store.whole)
 		defer cancel()
@@ -188,9 +190,9 @@ func (st *state) uphold(renew bool) {
 	})
 }
 
-// settle gives limits the size that they should have. What cannot be done is tried again later.
+// settle gives limits the sizes that they should have. If it fails, a later uphold tries again.
 func (st *state) settle(ctx context.Context) {
-	if !st.whole.TryLock() { // somebody opens the pool or heals it
+	if !st.whole.TryLock() { // another goroutine opens or heals the pool
 		return
 	}
 	defer st.whole.Unlock()
@@ -204,7 +206,8 @@ func (st *state) settle(ctx context.Context) {
 	}
 }
 
-// mayChange looks at what processes state alone, which is cheap: it reports whether limits would change if those who were not heard of are gone.
+// mayChange reports whether sizes would change if processes without a recent statement are gone. It reads only the
+// statements, which is cheap.
 func (st *state) mayChange(ctx context.Context) bool {
 	st.mu.Lock()
 	known, living, held := st.known, st.said.Specs(), st.heldBy
@@ -231,10 +234,10 @@ func (st *state) mayChange(ctx context.Context) bool {
 	if _, due := known.Due(living); !due {
 		return false
 	}
-	return held == "" || st.mayChange(ctx) // the one that held it does so no more: who else does?
+	return held == "" || st.mayChange(ctx) // that process no longer holds the size down: look at all statements
 }
 
-// trySettle is one attempt. It reports false if somebody got in the way.
+// trySettle is one attempt of settle. It returns false if another process changed the pool first.
 func (st *state) trySettle(ctx context.Context) (done bool, err error) {
 	m, now, fields, err := st.fields(ctx)
 	if err != nil || fields == nil {
@@ -256,7 +259,7 @@ func (st *state) trySettle(ctx context.Context) (done bool, err error) {
 	st.mu.Lock()
 	same := m.epoch == st.epoch
 	st.mu.Unlock()
-	if !changed && same { // somebody else may have done it
+	if !changed && same { // another process may have changed the sizes
 		_, err = st.learn(view{meta: m, text: fields["s"], once: fields["once"]})
 	}
 	if !changed {
@@ -273,7 +276,7 @@ func (st *state) trySettle(ctx context.Context) (done bool, err error) {
 	return done, err
 }
 
-// takeBack lets others know that a session states nothing any more. If they do not hear of it, it is over by itself before long.
+// takeBack publishes that a session no longer states its limits. If that fails, the statement expires by itself.
 func (st *state) takeBack(ctx context.Context) {
 	if !st.isLost.Load() && st.publish(ctx) == nil && st.unsettled() {
 		st.settle(ctx)

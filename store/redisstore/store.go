@@ -1,8 +1,13 @@
-// Package redisstore keeps pools in Redis or Valkey, for callers on many machines. One script decides a
-// whole batch on the server's clock: it is the state machine that all stores share, translated to Lua
-// (see internal/golua). The state of a pool is one hash; see lua/runtime.lua for its fields.
+// Package redisstore keeps pools in Redis or Valkey, so that callers on many machines share them.
 //
-// Importing it registers the schemes redis:, rediss:, redis+cluster:, redis+sentinel: and the like.
+// One script decides a whole batch of operations by the server's clock. The script is the state machine that all stores
+// share (internal/pool), translated to Lua by internal/golua. A pool is one hash; lua/runtime.lua lists its fields.
+//
+// A process combines the operations of its goroutines into calls of the script (combine.go, conn.go). When Redis cannot
+// be reached, internal/outage decides instead (outage.go). When Redis has lost data, every process states again what it
+// holds (heal.go).
+//
+// Importing the package registers the schemes redis:, rediss:, redis+cluster:, redis+sentinel: and their variants.
 package redisstore
 
 import (
@@ -27,7 +32,7 @@ func init() {
 	}
 }
 
-// Clock is where a store's time comes from in tests. Otherwise it is the server's.
+// Clock replaces the server's clock in tests.
 type Clock interface {
 	Now() store.Time
 	AfterFunc(d time.Duration, f func()) interface {
@@ -39,12 +44,12 @@ type Clock interface {
 // Option changes how a store works.
 type Option func(*Store)
 
-// WithClock replaces the server's clock, for tests: nothing is done by itself then but what a timer
-// of this clock starts.
+// WithClock replaces the server's clock, for tests. The store then does nothing in the background except what timers of
+// this clock start.
 func WithClock(c Clock) Option { return func(s *Store) { s.clock, s.fixed = c, true } }
 
-// WithStateDir says where the machine remembers how far pools had come, to notice that a server has lost
-// its memory. It is sluice/redis in the user's state directory; "" is nowhere.
+// WithStateDir sets the directory in which this machine records how far each pool has come, to notice that a server has
+// lost data. The default is sluice/redis in the user's state directory; "" records nothing.
 func WithStateDir(dir string) Option { return func(s *Store) { s.stateDir = dir } }
 
 // Store holds pools in Redis.
@@ -53,17 +58,17 @@ type Store struct {
 	prefix  string
 	process uint64 // 37 bits that tell this process's sessions from others'
 	clock   Clock
-	longWay bool         // for tests: the fast path is not taken
-	fixed   bool         // the clock is a test's
-	answer  atomic.Int64 // answerWithin, but for tests on a busy machine
+	longWay bool         // for tests: skip the fast path
+	fixed   bool         // the clock belongs to a test
+	answer  atomic.Int64 // how long a call may take; tests on a busy machine raise it
 	slow    slowness
-	timeout time.Duration // that the URL states
-	whole   time.Duration // for a call about a pool as a whole
+	timeout time.Duration // from the URL
+	whole   time.Duration // bounds a call that reads or writes a whole pool
 	apply   *redisconn.Script
 	manage  *redisconn.Script
 
-	address  string // the server's, without passwords
-	stateDir string // where the machine remembers how far pools had come; "": nowhere
+	address  string // of the server, without passwords
+	stateDir string // see WithStateDir
 
 	mu     sync.Mutex
 	pools  map[string]*state
@@ -76,7 +81,7 @@ var (
 	_ store.Secrets = (*Store)(nil)
 )
 
-// Open connects to the Redis at a URL.
+// Open connects to the Redis server that url names. Close the store to close its connections.
 func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	address, err := redisconn.Parse(url)
 	if err != nil {
@@ -100,15 +105,15 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// identity tells servers apart.
+// identity names the server at an address, without passwords.
 func identity(a redisconn.Address) string {
 	return fmt.Sprintf("%v %q %d %q", a.Mode, a.Hosts, a.DB, a.Master)
 }
 
-// newProcess returns a number that no other process has.
+// newProcess returns a random number of 37 bits, which no other process has.
 func newProcess() uint64 {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	_, _ = rand.Read(b[:]) // never fails
 	return binary.LittleEndian.Uint64(b[:])>>27 | 1<<20
 }
 
@@ -135,7 +140,7 @@ func (s *Store) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 	return h, nil
 }
 
-// release gives a pool up that nobody uses any more.
+// release ends one use of a pool, and stops the pool after the last.
 func (s *Store) release(st *state) {
 	s.mu.Lock()
 	st.users--
@@ -167,7 +172,7 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// kill ends the store as if its process had been killed: nothing is said to the server.
+// kill ends the store as if its process had been killed: it sends nothing to the server.
 func (s *Store) kill() {
 	s.mu.Lock()
 	s.closed = true
@@ -180,7 +185,7 @@ func (s *Store) kill() {
 	}
 }
 
-// withClock adds the time argument of a script in tests.
+// withClock appends the time argument that scripts read in tests.
 func (s *Store) withClock(args []string) []string {
 	if s.fixed {
 		return append(args, fmt.Sprint(int64(s.clock.Now())))
@@ -188,7 +193,7 @@ func (s *Store) withClock(args []string) []string {
 	return args
 }
 
-// unavailable marks an error as one of the store.
+// unavailable wraps err so that errors.Is(err, store.ErrUnavailable) holds.
 func unavailable(err error) error {
 	if err == nil || errors.Is(err, store.ErrUnavailable) {
 		return err
@@ -196,13 +201,13 @@ func unavailable(err error) error {
 	return &storeError{err}
 }
 
-// storeError says that Redis cannot be used, and why.
+// storeError reports that Redis cannot be used, and why.
 type storeError struct{ err error }
 
 func (e *storeError) Error() string   { return e.err.Error() }
 func (e *storeError) Unwrap() []error { return []error{store.ErrUnavailable, e.err} }
 
-// Hint says what to do about it.
+// Hint returns the hint of the wrapped error, if it has one.
 func (e *storeError) Hint() string {
 	if h, ok := e.err.(interface{ Hint() string }); ok {
 		return h.Hint()

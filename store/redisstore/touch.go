@@ -10,12 +10,12 @@ import (
 
 const (
 	touchEvery  = time.Second
-	soonTouch   = 150 * time.Millisecond // when shares have changed
-	soonTouches = 4                      // in a row
+	soonTouch   = 150 * time.Millisecond // after the share has changed
+	soonTouches = 4                      // at most, in a row
 )
 
-// touch says that the process is alive. It reports that its share is not what it was: the sooner the pool
-// hears that the member knows, the sooner others have theirs.
+// touch is the heartbeat of this process as a member. It reports whether the share has changed. Touch again soon then: the
+// other members get their shares once the pool knows that this one has noticed.
 func (st *state) touch() (changed bool) {
 	st.touching.Lock()
 	defer st.touching.Unlock()
@@ -41,7 +41,7 @@ func (st *state) touch() (changed bool) {
 	return st.proc.Share() == 0 || st.proc.Share() != op.Share
 }
 
-// keepUp does what has to be done every so often, as long as the pool is in use.
+// keepUp does the periodic work of a pool until it is no longer used.
 func (st *state) keepUp() {
 	tick := time.NewTicker(touchEvery)
 	defer tick.Stop()
@@ -67,7 +67,7 @@ func (st *state) keepUp() {
 	}
 }
 
-// keep starts keepUp. The state is locked.
+// keep starts keepUp. The caller holds st.mu.
 func (st *state) keep() {
 	if !st.upkeep && !st.store.fixed && !st.closed {
 		st.upkeep = true

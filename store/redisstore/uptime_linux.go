@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uptime is how long the machine has been up, asleep or not. The clock of package time stands still
-// while a machine sleeps: then a lease would seem to last that is long over.
+// uptime returns how long the machine has been up, including sleep. The monotonic clock of package time stands still while
+// a machine sleeps, so a lease that is long over would seem to last.
 func uptime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

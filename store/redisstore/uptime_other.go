@@ -4,5 +4,5 @@ package redisstore
 
 import "time"
 
-// uptime is time that passes, also while the machine sleeps.
+// uptime returns a time that advances also while the machine sleeps.
 func uptime() time.Duration { return sinceStart() }

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// arm sees to it that somebody looks when time alone may let in one who waits.
+// arm sets a timer for when time alone may grant a waiting request.
 func (st *state) arm(now, wake store.Time) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -16,7 +16,7 @@ func (st *state) arm(now, wake store.Time) {
 		return
 	}
 	if _, waiting := st.proc.Notes(); waiting == 0 && !st.store.fixed {
-		return // those whose tickets wait see to it
+		return // the processes whose tickets wait set the timer
 	}
 	st.timerAt = wake
 	d := max(wake.Sub(now), 0)
@@ -30,23 +30,23 @@ func (st *state) arm(now, wake store.Time) {
 	st.timer.Reset(d)
 }
 
-// tick looks whether time has let anybody in.
+// tick makes a call without operations, so that the pool grants what time allows.
 func (st *state) tick() {
 	st.mu.Lock()
 	st.timerAt = 0
-	idle := st.closed || st.lost != nil // which looks when it is over
+	idle := st.closed || st.lost != nil // comeBack ticks after an outage
 	st.mu.Unlock()
 	if idle {
 		return
 	}
 	if err := st.apply(context.Background(), nil); err != nil && !st.store.fixed && !st.isLost.Load() {
 		now := st.now()
-		st.arm(now, now.Add(time.Second)) // those who wait find out why when they are asked after
+		st.arm(now, now.Add(time.Second)) // callers learn of the error when their tickets are polled
 	}
 }
 
-// keepWaiting says that those who wait are alive, and asks after some of them: each is told when it does not
-// wait any more, but a message may have been lost.
+// keepWaiting keeps the waiting tickets of this process alive, and polls some of them: a message that a ticket was decided
+// may have been lost.
 func (st *state) keepWaiting() {
 	st.mu.Lock()
 	alive, some, gone := st.proc.KeepWaiting(maxTogether / 4)
@@ -60,7 +60,7 @@ func (st *state) keepWaiting() {
 	st.askAfter(some)
 }
 
-// askAll asks after all who wait.
+// askAll polls all waiting tickets.
 func (st *state) askAll() {
 	st.mu.Lock()
 	ids := st.proc.Queued()
@@ -72,7 +72,7 @@ func (st *state) askAll() {
 	}
 }
 
-// askAfter polls tickets. It reports whether the store has answered.
+// askAfter polls tickets and tells their sessions. It returns false if the store did not answer.
 func (st *state) askAfter(ids []store.ID) bool {
 	ops := make([]store.Op, len(ids))
 	for i, id := range ids {

@@ -12,12 +12,12 @@ import (
 	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
 )
 
-// ears are where a process is told that others have decided its tickets.
+// ears is the subscription on which a process hears that other processes' calls have decided its tickets.
 type ears struct {
-	cancel func()        // set: it listens
-	trying chan struct{} // closed when the attempt under way is over
-	after  time.Duration // uptime before which it is not tried again
-	err    error         // it never will: the server refuses
+	cancel func()        // ends the subscription; nil: there is none
+	trying chan struct{} // closed when the attempt under way is over; nil: none is
+	after  time.Duration // the uptime before which listen does not try again
+	err    error         // why the server refuses to subscribe
 }
 
 const (
@@ -25,9 +25,8 @@ const (
 	listenAgain  = time.Second
 )
 
-// listen sees to it that the process is told before anything of its waits. If the server cannot be
-// reached, that is for the call that follows to find out; those who wait are asked after every few
-// seconds in any case.
+// listen subscribes before a request of this process may wait. If the server is out of reach, listen returns nil and the
+// call that follows notices. Without a subscription, keepWaiting still polls every few seconds.
 func (st *state) listen(ctx context.Context) error {
 	if st.store.fixed {
 		return nil
@@ -77,7 +76,7 @@ func (st *state) listen(ctx context.Context) error {
 	return e.err
 }
 
-// heard takes in a message: sessions and numbers of tickets.
+// heard reads a message: sessions and numbers of tickets that were decided.
 func (st *state) heard(message string) {
 	in := reader{b: []byte(message)}
 	n := in.array()
@@ -86,14 +85,14 @@ func (st *state) heard(message string) {
 	}
 	ids := make([]store.ID, 0, n/2)
 	for range n / 2 {
-		ids = append(ids, store.ID{Session: uint64(in.int()), N: uint64(in.int())}) //nolint:gosec // what is not ours is nobody's
+		ids = append(ids, store.ID{Session: uint64(in.int()), N: uint64(in.int())}) //nolint:gosec // tell ignores unknown sessions
 	}
 	if !in.bad {
 		st.tell(ids)
 	}
 }
 
-// missed has everybody look who waits: messages may have been lost.
+// missed makes all waiting callers poll, because messages may have been lost.
 func (st *state) missed() {
 	st.mu.Lock()
 	ids := st.proc.Queued()
@@ -101,8 +100,8 @@ func (st *state) missed() {
 	st.tell(ids)
 }
 
-// messages returns what to publish so that other processes learn of decisions: channels and what to say
-// there, in the form of the script. Those of this process are returned apart.
+// messages returns channels and messages that tell other processes of decided tickets, in the form of the script. It
+// returns the tickets of this process apart.
 func (st *state) messages(decided []store.ID) (list string, mine []store.ID) {
 	slices.SortStableFunc(decided, func(a, b store.ID) int { return cmp.Compare(outage.Of(a.Session), outage.Of(b.Session)) })
 	var b []byte

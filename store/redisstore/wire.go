@@ -15,15 +15,15 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// An operation goes to the script as an array of its fields, structs and arrays within it laid out flat: so
-// the script reads it without copying. The fields are those of store.Op in order.
+// An operation goes to the script as an array of the fields of store.Op, in order, with structs and arrays laid out flat.
+// The script uses that array as it is, without copying.
 
-// piece is one field: where it is, and what.
+// piece is one field.
 type piece struct {
-	at   uintptr
+	at   uintptr // its offset
 	kind reflect.Kind
-	of   []piece // of a slice's elements
-	size uintptr
+	of   []piece // the fields of a slice's elements
+	size uintptr // of a slice's element
 }
 
 var (
@@ -51,16 +51,16 @@ func piecesOf(t reflect.Type, at uintptr, list []piece) []piece {
 	}
 }
 
-// batch is operations in the form of the script. What users do goes by the fast path if all of the batch can: ends first, and then
-// what is asked for, in lots of what is alike.
+// batch encodes operations in the form of the script. If the fast path knows all operations of a batch, they go as
+// pool.Ends first, and then as pool.Lots of similar acquires. Otherwise each operation goes by itself.
 type batch struct {
-	long    bool   // nothing goes by the fast path
-	apart   bool   // every agent has limits of its own, and so its own lots
-	limits  int    // of the pool; 0: not known
-	asks    bool   // the request that is added has asked for something
-	serial  bool   // some request asks more than once: its tickets have numbers in that order
-	request int    // where the one that is added begins
-	closed  uint64 // the highest number that it closes
+	long    bool   // do not use the fast path
+	apart   bool   // a limit is per agent, so a lot holds acquires of one agent only
+	limits  int    // how many limits the pool has; 0: unknown
+	asks    bool   // the request being added contains an acquire
+	serial  bool   // a request has several acquires, whose tickets are numbered in order
+	request int    // the index in ops at which the request being added begins
+	closed  uint64 // the highest ticket number that this request closes
 	ops     []*store.Op
 	lots    [][]int
 	ends    []ends
@@ -68,29 +68,29 @@ type batch struct {
 	forms   []form
 }
 
-// form is how one operation was sent. They are in the order of the script.
+// form is how one operation was sent. Forms are in the order of the script.
 type form struct {
 	id         store.ID
-	op         int // which one it is
-	item, part int
+	op         int // its index in the batch
+	item, part int // the item of the script that carries it, and its place there
 	kind       uint8
 }
 
 const (
-	plainForm  = iota // as an operation
+	plainForm  = iota // by itself
 	askForm           // in a pool.Lot
 	answerForm        // in a pool.Ends
-	closeForm
+	closeForm         // in a pool.Ends
 )
 
-// ends is a pool.Ends.
+// ends becomes a pool.Ends.
 type ends struct {
 	session               uint64
 	answers, closes, used bool
 	list                  []end
 }
 
-// turn tells what comes first: answers, and then closes.
+// turn orders ends: answers come before closes.
 func (e *ends) turn() int {
 	switch {
 	case !e.closes:
@@ -101,13 +101,14 @@ func (e *ends) turn() int {
 	return 2
 }
 
-// end is a ticket, and the operations that answer and close it; -1: none.
+// end is a ticket number, with the indexes of the operations that answer and close it; -1: none.
 type end struct {
 	n             uint64
 	answer, close int
 }
 
-// add adds an operation, in the order of the pool's limits. first tells that it is the first of its request: only within one does their order matter.
+// add adds an operation whose amounts are in the order of the pool's limits. first marks the first operation of a request:
+// order matters only within a request.
 func (b *batch) add(op *store.Op, first bool) {
 	b.serial = b.serial || b.asks && !first && op.Kind == store.OpAcquire
 	b.asks = b.asks && !first || op.Kind == store.OpAcquire
@@ -115,8 +116,8 @@ func (b *batch) add(op *store.Op, first bool) {
 	b.ops = append(b.ops, op)
 }
 
-// afterClose reports whether an answer or a close comes after a close of the same ticket in its request: what is sent together would be
-// done in another order.
+// afterClose reports whether op answers or closes a ticket that its request has already closed. The fast path would carry
+// them out in another order.
 func (b *batch) afterClose(op *store.Op, first bool) bool {
 	if first {
 		b.request, b.closed = len(b.ops), 0
@@ -137,7 +138,7 @@ func (b *batch) afterClose(op *store.Op, first bool) bool {
 	return false
 }
 
-// isFast reports whether the fast path knows an operation, and its form says all of it.
+// isFast reports whether the fast path knows an operation and can express all of it.
 func isFast(op *store.Op) bool {
 	switch op.Kind {
 	case store.OpAcquire:
@@ -147,10 +148,10 @@ func isFast(op *store.Op) bool {
 	case store.OpClose:
 		return !op.Spent
 	}
-	return op.Kind == store.OpTouch // which is not about tickets, and comes last
+	return op.Kind == store.OpTouch // not about tickets, so it goes last
 }
 
-// canAsk reports whether a pool.Lot says all that an acquire does.
+// canAsk reports whether a pool.Lot can express all of an acquire.
 func canAsk(op *store.Op) bool {
 	for _, n := range op.Amounts {
 		if n < 0 || n > store.MaxAmount {
@@ -163,7 +164,7 @@ func canAsk(op *store.Op) bool {
 		max(len(op.Agent), len(op.User), len(op.Model), len(op.Tool), len(op.Key)) <= store.MaxName
 }
 
-// bytes returns what the script reads. The operations are not looked at again.
+// bytes encodes the batch for the script. It drops the operations and keeps their forms.
 func (b *batch) bytes() []byte {
 	out := make([]byte, 0, 64*len(b.ops)+64)
 	b.forms = make([]form, 0, len(b.ops))
@@ -186,7 +187,7 @@ func (b *batch) bytes() []byte {
 			b.end(i, op)
 		}
 	}
-	// Who reports late may report an answer and its close in two requests.
+	// A late caller may send an answer and its close in two requests.
 	slices.SortStableFunc(b.ends, func(x, y ends) int { return cmp.Compare(x.turn(), y.turn()) })
 	out = appendArray(out, len(b.ends)+len(b.lots)+len(b.last))
 	for i := range b.ends {
@@ -203,7 +204,7 @@ func (b *batch) bytes() []byte {
 	return out
 }
 
-// lot finds a lot for an acquire.
+// lot adds an acquire to a lot of similar ones.
 func (b *batch) lot(i int, op *store.Op) {
 	for k, ops := range b.lots {
 		if b.serial && k < len(b.lots)-1 {
@@ -218,11 +219,11 @@ func (b *batch) lot(i int, op *store.Op) {
 	b.lots = append(b.lots, append(make([]int, 0, 8), i))
 }
 
-// end finds a place for an answer or a close. A close that follows its answer goes with it.
+// end adds an answer or a close to the ends of its session. A close right after its answer goes with it.
 func (b *batch) end(i int, op *store.Op) {
 	e := end{op.ID.N, i, -1}
 	if op.Kind == store.OpAnswer && i+1 < len(b.ops) && b.ops[i+1].Kind == store.OpClose && b.ops[i+1].ID == op.ID {
-		return // see there
+		return // added with its close
 	}
 	used := false
 	if op.Kind == store.OpClose {
@@ -241,7 +242,7 @@ func (b *batch) end(i int, op *store.Op) {
 	b.ends = append(b.ends, ends{op.ID.Session, e.answer >= 0, e.close >= 0, used, []end{e}})
 }
 
-// widthOf returns how many limits operations say anything of.
+// widthOf returns how many amounts to send per operation: those after the last one that is not zero are left out.
 func (b *batch) widthOf(ops int, of func(k int) *store.Op) (width int) {
 	most := store.MaxLimits
 	if b.limits > 0 {
@@ -258,7 +259,7 @@ func (b *batch) widthOf(ops int, of func(k int) *store.Op) (width int) {
 	return width
 }
 
-// appendLot writes the first fields of a pool.Lot in their order.
+// appendLot appends the first fields of a pool.Lot in their order.
 func (b *batch) appendLot(out []byte, item int, ops []int) []byte {
 	op := b.ops[ops[0]]
 	width := b.widthOf(len(ops), func(k int) *store.Op { return b.ops[ops[k]] })
@@ -295,7 +296,8 @@ func (b *batch) appendLot(out []byte, item int, ops []int) []byte {
 	return out
 }
 
-// appendEnds writes the fields of a pool.Ends in their order. Tickets of a lot follow each other.
+// appendEnds appends the fields of a pool.Ends in their order. It sorts by number, so that the tickets of a lot follow each
+// other.
 func (b *batch) appendEnds(out []byte, item int) []byte {
 	e := &b.ends[item]
 	slices.SortStableFunc(e.list, func(a, b end) int { return cmp.Compare(a.n, b.n) })
@@ -340,7 +342,7 @@ func appendBool(b []byte, is bool) []byte {
 	return append(b, 0)
 }
 
-// results reads what became of the operations. into says where it goes.
+// results reads the results of the operations. into returns where the result of operation i goes.
 func (b *batch) results(in *reader, now store.Time, into func(i int) *store.Result) {
 	items, parts := 0, 0
 	if len(b.forms) > 0 {
@@ -377,7 +379,7 @@ func appendPieces(b []byte, p unsafe.Pointer, list []piece) []byte {
 		case reflect.String:
 			b = appendString(b, *(*string)(at))
 		case reflect.Slice:
-			s := (*[]byte)(at) // any slice: only its length and where it begins are read
+			s := (*[]byte)(at) // stands for any slice: only its length and data pointer are read
 			b = appendArray(b, len(*s))
 			for i := range len(*s) {
 				elem := unsafe.Add(unsafe.Pointer(unsafe.SliceData(*s)), uintptr(i)*x.size)
@@ -398,7 +400,7 @@ func intAt(p unsafe.Pointer, k reflect.Kind) int64 {
 	case reflect.Int, reflect.Int64:
 		return *(*int64)(p)
 	case reflect.Uint64:
-		return int64(*(*uint64)(p)) //nolint:gosec // sessions and numbers are below 2^53
+		return int64(*(*uint64)(p)) //nolint:gosec // sessions and ticket numbers are below 2^53
 	case reflect.Int8:
 		return int64(*(*int8)(p))
 	case reflect.Uint8, reflect.Bool:
@@ -460,7 +462,7 @@ func appendInt(b []byte, n int64) []byte {
 	}
 }
 
-// errGarbled tells that a reply is not what the script sends.
+// errGarbled reports a reply that the script does not send.
 var errGarbled = errors.New("redis answered something that is not from Sluice's script")
 
 // reader reads what cmsgpack writes.
@@ -495,7 +497,7 @@ func (r *reader) array() int {
 	case c == 0xdc:
 		return int(r.uint(2))
 	case c == 0xdd:
-		return int(r.uint(4)) //nolint:gosec // what is not there is noticed
+		return int(r.uint(4)) //nolint:gosec // reading past the end sets bad
 	}
 	r.bad = true
 	return 0
