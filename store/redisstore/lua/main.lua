@@ -1,5 +1,5 @@
 
--- results adds those of operations to out, which has n entries.
+-- results appends the results of operations to out, which has n entries.
 local function results(out, n, ops)
  for k = 1, #ops do
   local op = ops[k]
@@ -8,11 +8,11 @@ local function results(out, n, ops)
  end
 end
 
--- Lots: their tickets by session and number.
+-- Lots. known.lotIx finds the lot of a ticket by session and number.
 F.pool_list = function() return {} end
 F.pool_Pool_callerNamed = function(s)
  local i, caller = known.numbers[s] or F.flat_Names_Find(s), 0
- if i ~= 0 then caller = (S_names[i] or S_names.all[i] or ld(S_names, i))[2] end -- which is only read
+ if i ~= 0 then caller = (S_names[i] or S_names.all[i] or ld(S_names, i))[2] end -- only read, so not marked as touched
  if caller == 0 then caller = F.pool_Pool_crowdCaller() end
  local all = T[tallies]
  if not all[caller + 1] then all[caller + 1] = newTally(caller) end
@@ -62,7 +62,7 @@ F.pool_Pool_strikeLot = function(l, e, from, to)
  end
 end
 
--- readLots reads the lots of a pool that was not known.
+-- readLots reads the lots of a pool from the field l.
 local function readLots()
  local v = call('HGET', K, 'l')
  if not v then return end
@@ -84,7 +84,7 @@ local function readLots()
  end
 end
 
--- readTallies reads the tallies of a pool that was not known.
+-- readTallies reads the tallies of a pool from the fields d1, d2, ...
 local function readTallies()
  local all, listed = T[tallies], {}
  while true do
@@ -109,8 +109,8 @@ local function readTallies()
  end
 end
 
--- Tallies that have changed are written as they are, one field for all. When there are many of these, all that say something go
--- into one.
+-- writeTallies writes all changed tallies to one new field. When there are mostLogs fields, it replaces them all by one
+-- with the tallies that are not empty.
 local mostLogs = 64
 local function writeTallies(set, ns, del, nd)
  local list, n = known.changed, known.nchanged
@@ -134,7 +134,8 @@ local function writeTallies(set, ns, del, nd)
  return ns + 2, nd
 end
 
--- Lots are written as they are, while they are few.
+-- writeLots returns the field with the lots and its value, false to delete it. Beyond mostInLots tickets, lots become
+-- single tickets.
 local mostInLots = 2048
 local function writeLots()
  local n = 0
@@ -149,9 +150,9 @@ local function writeLots()
  end
 end
 
--- carry carries out the items of a batch: operations, and what the fast path knows, which is told by a kind below zero. To
--- out it adds how many items the fast path did, and how many parts of the next, the numbers of the first tickets of lots that
--- it granted, and the results of the others.
+-- carry carries out the items of a batch. An item is an operation, or, with a kind below zero, a lot or ends for the fast
+-- path. To out it appends: how many items the fast path did and how many parts of the next one, the number of the first
+-- ticket of each lot that it granted, and the results of all other operations.
 local function carry(clock, items, out)
  local n, done, part = #items, 0, 0
  if n == 0 then
@@ -160,7 +161,7 @@ local function carry(clock, items, out)
  end
  local at = out and #out + 1
  local said = out and at + 1
- local fast = true -- other operations may begin a pause, of which all of the batch are told
+ local fast = true -- not with other operations, which may begin a pause that concerns the whole batch
  for k = 1, n do
   if items[k][1] >= 0 and items[k][1] ~= touchKind then fast = false break end
  end
@@ -202,17 +203,18 @@ local function carry(clock, items, out)
  if out then results(out, said, ops) end
 end
 
--- The hash is written when there is much to write, or for those who read it. Until then what is decided
--- is in the journal: batches with their times, which lead to the same state again, and what was replied. The
--- field q, how many calls there were and when the last was, tells whether what is known is still so.
+-- The records are written to the hash when there is much to write, or when a process reads them all. Until then calls go
+-- to a journal, the fields j1, j2, ...: each has a batch with its time, which leads to the same state when it is carried
+-- out again, and the reply. The field q has the number and time of the last call. It tells whether what this server
+-- keeps in memory (known) is still current.
 local mostCalls, mostItems, longest = 128, 4096, 200000
-local mostKnown = 300000 -- records: half of it or more stays known
+local mostKnown = 300000 -- records in memory; beyond that, age drops those that were not used lately
 
--- Replies are kept in case that they are lost, in as many fields as this. One that nobody has asked for in so long will
--- not be.
+-- The last reply on each line is kept in case it gets lost on the way, in this many fields. After longAgo microseconds no
+-- caller asks for it any more.
 local bins, longAgo = 256, 600000000
 
--- replyOf returns what is known of the last call on one of a process' lines: {its number, when it was, the reply}.
+-- replyOf returns the last call on a line of a process: {its number, its time, the reply}.
 local function replyOf(line)
  local bin = line % bins
  local all = known.replies[bin]
@@ -223,7 +225,7 @@ local function replyOf(line)
   local at = 1
   while v and at <= #v do
    local of, seq, when, size
-   if #v < at + 27 then break end -- not ours: without it a call whose reply was lost is made twice, and charged twice
+   if #v < at + 27 then break end -- foreign content; without it, a call whose reply was lost is made and charged twice
    of, seq, when, size, at = unpackd('<dddI4', v, at)
    if of % 1 ~= 0 or seq % 1 ~= 0 or when % 1 ~= 0 or at + size - 1 > #v then break end
    all[of] = {seq, when, sub(v, at, at + size - 1)}
@@ -238,7 +240,7 @@ local function replyOf(line)
  return r
 end
 
--- keepReply notes a reply.
+-- keepReply records a reply.
 local function keepReply(line, seq, clock, reply)
  local r = replyOf(line)
  r[1], r[2], r[3] = seq, clock, reply
@@ -266,7 +268,7 @@ local function writeReplies(set, ns, clock)
  return ns
 end
 
--- finish writes what is known to the hash.
+-- finish writes all changes to the hash and clears the journal.
 local function finish(clock)
  local w = known
  local set, del, ns, nd = {}, {}, 0, 0
@@ -345,10 +347,11 @@ end
 
 local pools, npools, current = {}, 0, nil
 
--- open finds out what the pool is. It returns false if there is none, and how many calls are missing that were made.
+-- open loads the pool, from memory if it is current there. It returns false if there is no pool, and otherwise how many
+-- calls are missing in the journal.
 local function open()
  local k = pools[K]
- pools[K] = nil -- until all has gone well
+ pools[K] = nil -- an error below leaves it unknown
  local q = call('HGET', K, 'q')
  if k and k.q == q then
   if current ~= k then
@@ -365,7 +368,7 @@ local function open()
  sound('q', {unpackd('<dd', q)}, 2)
  begin()
  current, known.q = known, q
- -- version of the configuration, sequence, epoch, when it was written, how long the keys live
+ -- version of the limits, sequence, epoch, time of the last write, time to live of the key
  known.version, known.sequence, known.epoch, known.since, known.ttl = unpackd('<ddddd', v)
  again()
  readTallies()
@@ -392,7 +395,7 @@ local function open()
  return 0
 end
 
--- close ends a call that has changed the pool: it is written down, and what is known stays so.
+-- close ends a call that has changed the pool: it writes the journal or the hash, and keeps the pool in memory.
 local function close(clock, line, seq, reply, batch, write)
  keepReply(line, seq, clock, reply)
  known.sequence = known.sequence + 1
@@ -416,7 +419,7 @@ local function close(clock, line, seq, reply, batch, write)
  pools[K] = known
 end
 
--- publish tells processes what was decided of their tickets, but for the one that asks.
+-- publish tells other processes which of their tickets were decided. It adds those of the calling process to mine.
 local function publish(decided, mine, me, channel)
  local others = {}
  for i = 1, #decided do
@@ -433,7 +436,7 @@ local function publish(decided, mine, me, channel)
  for process, l in pairs(others) do call('PUBLISH', format('%s%.0f', channel, process), cmsgpack.pack(l)) end
 end
 
--- whole writes the pool, for one who reads all of it.
+-- whole writes all of the pool to the hash and returns it.
 local function whole(clock)
  if #T[2] > 0 then T[2] = {} end
  F.pool_Pool_SpellOut()
@@ -444,7 +447,7 @@ local function whole(clock)
  return cmsgpack.pack(all)
 end
 
--- passing tells that nothing is kept between calls.
+-- main carries out a call. passing means that nothing stays in memory between calls.
 local function main(KEYS, ARGV, passing)
 bind()
 local t = call('TIME') local clock = t[1] * 1000000 + t[2]
@@ -456,13 +459,13 @@ if not missing then
  if mode == 'write' then return cmsgpack.pack({clock}) end
  return cmsgpack.pack({mode == 'void' and 'void' or 'none', clock})
 end
-if missing ~= 0 then -- somebody has taken a part of the journal away: what it had is not known any more
+if missing ~= 0 then -- part of the journal was removed, and its calls are lost
  call('HSET', K, 'q', packd('<dd', known.sequence, clock))
  if mode == 'write' then return cmsgpack.pack({clock}) end
  return cmsgpack.pack({'behind', clock, known.version, known.sequence, known.epoch})
 end
 if mode == 'write' then return whole(clock) end
--- A call that was made before is answered and not made again; one that was given up is never made.
+-- A call that was carried out before gets its reply again. One that was given up is never carried out.
 local last = replyOf(line)
 if last[1] >= seq then
  pools[K] = known
@@ -477,9 +480,9 @@ end
 local what
 if version ~= known.version or epoch ~= known.epoch then what = 'other'
 elseif known.sequence < seen then what = 'behind'
--- The caller says how late it can be at most: a clock that has been put forward would give back too early.
+-- The caller says how late it can be at most. A clock that was put forward would give quota back too early.
 elseif latest > 0 and clock > latest then what = 'jump'
--- The caller had an answer to a call that is not known here: it was lost, though others may have brought the sequence further since.
+-- The caller had a reply to a call that is unknown here. The call was lost, although others may have moved the sequence on.
 elseif had > 0 and replyOf(of)[1] < had then what = 'behind' end
 if what then
  pools[K] = known

@@ -1,6 +1,6 @@
--- What is done to a pool as a whole, apart from batches: looking at it, making it, giving it other
--- limits, and noting that it has lost its memory.
--- The field q says how many calls there were, which v does as of when it was written.
+-- Operations on a pool as a whole, apart from batches: read its head, create it, replace its limits or its epoch, move it
+-- aside, and keep what processes state. The first argument names the operation.
+-- The fields v and q both have the sequence: v as of the last write of all records, q as of the last call.
 local K, call, what = KEYS[1], redis.call, ARGV[1]
 local t = call('TIME') local clock = t[1] * 1000000 + t[2]
 local function put(list)
@@ -8,7 +8,8 @@ local function put(list)
 end
 local kind = call('TYPE', K)
 kind = kind.ok or kind
--- The field lost stands alone: what was there was moved away, and its epoch is this or was before.
+-- A hash with only the field lost stands for a pool that a repair has moved aside. The value is above all epochs that the
+-- pool had.
 local lost = kind == 'hash' and tonumber(call('HGET', K, 'lost') or nil)
 if what == 'look' then
  local flaw, got = '', {}
@@ -31,7 +32,7 @@ if what == 'look' then
  if flaw ~= '' then got = {} end
  return cmsgpack.pack({clock, got[1] or '', got[2] or '', got[3] and struct.unpack('<d', got[3]) or 0, got[4] or '', got[5] or '', flaw, lost or 0})
 end
-if what == 'aside' then -- what is there is moved to the second key, for a while
+if what == 'aside' then -- move the pool to the second key, where it expires
  if kind == 'none' or lost then return 'none' end
  call('RENAME', K, KEYS[2])
  call('PEXPIRE', KEYS[2], ARGV[2])
@@ -46,7 +47,8 @@ if what == 'make' then
  call('PEXPIRE', K, ARGV[3])
  return 'ok'
 end
--- What processes state of limits is in the second key: when they last did, and what. A revision counts changes.
+-- The second key has a field for each process: when it last stated its limits, and the statement. The field revision
+-- counts changes.
 if what == 'state' then
  local S, who = KEYS[2], ARGV[2]
  local was = call('HGET', S, who)
@@ -55,7 +57,7 @@ if what == 'state' then
   return 'ok'
  end
  if not was or string.sub(was, 9) ~= ARGV[3] then
-  if call('HINCRBY', S, 'revision', 1) % 64 == 0 then -- once in a while those who did not say that they leave are forgotten
+  if call('HINCRBY', S, 'revision', 1) % 64 == 0 then -- now and then, forget processes that ended without leaving
    local all = call('HGETALL', S)
    for i = 1, #all, 2 do
     if #all[i + 1] >= 8 and all[i] ~= 'revision' and struct.unpack('<d', all[i + 1]) < clock - tonumber(ARGV[4]) * 1000 then call('HDEL', S, all[i]) end

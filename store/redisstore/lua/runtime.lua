@@ -1,7 +1,12 @@
--- What the translated pool stands on: records in a hash, loaded when they are asked for and written
--- back when they have changed, in as few commands as can be.
+-- The runtime of the translated pool: records in a hash, loaded on first use and written back when they have changed, with
+-- as few commands as possible.
+--
+-- Fields of the hash: v and q (version, sequence and epoch, see open.lua), f (the format), s (the spec), N1, A1, ... (the
+-- records of each slab, see layout.go), cfg, once, counts, past, sum and tree (records that a pool has one of), hN, hA, ...
+-- (heads of the slabs), ia..., ib..., ... (indexes), n... and m... (names), l (lots), d1, ... (tallies), j1, ... (the
+-- journal) and r:0, ... (replies).
 local K, call
--- Libraries are not there yet when a function is loaded.
+-- Libraries do not exist yet when a function is loaded, so main calls bind first.
 local unpackd, packd, floor, ceil, fmod, max, min, band, bor, bnot, sub, rep, format
 local function bind()
  call = redis.call
@@ -13,9 +18,9 @@ local function bind()
 end
 local F, T = {}, {{}, {}, {}, {}, {}, {}, {}, {}, {}}
 
--- Integers: what Go rounds towards zero.
+-- Integers. quo rounds towards zero, as Go does.
 local function quo(a, b) return (a - fmod(a, b)) / b end
-local exact = false -- in tests: products that doubles do not hold are an error
+local exact = false -- true in tests: products that a double does not hold exactly are an error
 local function mul(a, b)
  local x = a * b
  if exact and (x > 9007199254740992 or x < -9007199254740992) then error(format('sluice: a product is too large: %.0f * %.0f', a, b)) end
@@ -31,7 +36,7 @@ local function reverse16(x)
  return r
 end
 
--- Structs and pointers: slot k of what begins at o in t is t[o+k].
+-- Structs and pointers: slot k of a struct at offset o in t is t[o+k].
 local function far(k, t, o) return t[o + k] end
 local function zeros(n) local r = {} for i = 1, n do r[i] = 0 end return r end
 local function copy_(t, o, n) local r = {} for i = 1, n do r[i] = t[o + i] end return r end
@@ -63,8 +68,8 @@ local function without(l, f)
  return r
 end
 
--- What is known of a pool. Where the script is a function it stays loaded, and so does this: the state
--- in the hash is the truth, and what is known counts only as long as the field v is as it was left.
+-- known is the pool in memory. A function stays loaded between calls, and so does known. The hash is the truth: known
+-- counts only while the field q is as the last call left it.
 local known
 local page = 16
 local formats = {}
@@ -74,20 +79,20 @@ local function formatOf(n)
  return f
 end
 
--- Beside the records, what is known of a pool has what was asked for or changed since the hash was last
--- written: records with their slabs and numbers, pages of large arrays, large arrays that were given up, slabs
--- that have handed something out, entries of indexes, and names.
+-- nothingChanged clears what known lists for the next write of the hash: records used since the last write, with their
+-- slabs and numbers; changed pages of large arrays; freed large arrays; slabs whose heads changed; changed index entries;
+-- and other fields.
 local function nothingChanged(k)
  k.touched, k.slabOf, k.numberOf, k.ntouched = {}, {}, {}, 0
  k.turned, k.nturned, k.cleared, k.ncleared = {}, 0, {}, 0
  k.moved, k.nmoved, k.entered, k.nentered, k.puts, k.nputs = {}, 0, {}, 0, {}, 0
 end
 
--- damaged ends the call: a field is not as Sluice writes it. What is known of the pool is given up.
+-- damaged ends the call, because a field holds something that Sluice does not write. The pool is dropped from memory.
 local function damaged(f) error('sluice: damaged field ' .. string.gsub(f, '[^%w:/._\' -]', '?')) end
 
--- sound checks that what was read are whole numbers, as all of Sluice's are: other bytes are not.
-local top = 18446744073709551616 -- sets of bits are the largest
+-- sound checks that all numbers are whole, as all of Sluice's are. Foreign bytes rarely are.
+local top = 18446744073709551616 -- the largest are sets of 64 bits
 local function sound(f, r, n)
  for k = 1, n do
   local x = r[k]
@@ -123,15 +128,15 @@ local large = {
 }
 local function array(f) return setmetatable({f = f, g = {}, fresh = false, n = 0}, large) end
 
--- A record in the hash is the link of a free one and its slots, as far as they are used in this pool;
--- it may have been written when those were fewer.
+-- A record in the hash is the link to the next free record, and as many slots as this pool uses. An older record may have
+-- fewer slots.
 local function made(link, ...)
  local r = {...}
  r.link = link
  return r
 end
 
--- ld returns a record that was not asked for since the hash was last written.
+-- ld returns a record on its first use since the hash was last written, and lists it as touched.
 local headOf
 local function ld(s, i)
  local r = s.all[i]
@@ -149,7 +154,7 @@ local function ld(s, i)
    r = sound(f, made(unpackd(formatOf(have + 1), v)), have)
    if r.link % 1 ~= 0 then damaged(f) end
   else
-   -- A meter that was handed out was written: without it, what it has counted would be forgotten.
+   -- Every meter in use was written. A missing one is damage: its charges would be forgotten.
    if i == '' then
     if s.k ~= 'tree' then damaged(f .. ': missing') end
    elseif s.kept and i < (s.stored or headOf(s) and s.stored) then damaged(f .. ': missing') end
@@ -174,12 +179,11 @@ end
 
 local S_names, S_tickets
 
--- Slabs. What is handed out of them is in a field of its own, and looked up when it is needed.
+-- Slabs. The head of a slab, with its length and free list, is a field of its own, loaded on first use.
 local function slabOf(key, n, big, constant)
  return {k = key, n = n, slots = n, large = big, constant = constant, all = {}, old = {}}
 end
--- age forgets what was not asked for since it was called the last time. Nothing may have changed since the hash was
--- written.
+-- age drops the records that were not used since its last call. Call it only right after the hash was written.
 local function age(k)
  for _, s in pairs(k.slabs) do s.all, s.old = {}, s.all end
  k.entries, k.numbers, k.texts, k.ids, k.count = {}, {}, {}, {}, 0
@@ -227,7 +231,7 @@ local function slabFree(s, i)
  clear_(r, 0, s.slots)
  for k = 1, #s.large do
   local a = r[s.large[k]]
-  -- All its pages go; what is written to it from now on begins with nothing.
+  -- All its pages are deleted; later writes begin with zeros.
   for _, l in pairs(a.g) do l.gone = true end
   a.g, a.fresh = {}, true
   known.ncleared = known.ncleared + 1
@@ -241,7 +245,7 @@ local function slabLen(s)
 end
 local function slabEnd(s) return s.used or headOf(s) end
 
--- Indexes: a field for every key, with the numbers of the records that have it.
+-- Indexes: a field for every key, with the numbers of its records.
 local function entry(f)
  local l = known.entries[f]
  if l then return l end
@@ -279,7 +283,7 @@ local function indexRemove(x, h, i)
  end
 end
 
--- Tickets by their ids. Most are closed before the hash is written: the index is written with it.
+-- Tickets by id. Most are closed before the hash is written, so this index is written only with the hash.
 local ticketIx = 'ia'
 F.pool_Pool_find = function(t, o)
  local session, N = t[o + 1], t[o + 2]
@@ -316,7 +320,7 @@ F.order_Position_hash = function(t) return packd('<I4I4I4I4I4I4I4I4', t[1], t[2]
 F.order_memberHash = function(lane, class, agent) return packd('<I4BI4', lane, class, agent) end
 F.order_onHash = function(on) return packd('<I4', on) end
 
--- Names: a number for every text, while somebody holds it.
+-- Names: a number for every text, as long as a record refers to it.
 local function nameOf(i) return S_names[i] or ld(S_names, i) end
 local function put(f, v)
  local n = known.nputs + 1

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// natives are the functions that the runtime has in Lua: those on slabs, indexes and names, and
-// hashes, which in Lua are the keys themselves.
+// natives are the functions that runtime.lua and main.lua define by hand: names, indexes, lots, and hashes, which in Lua
+// are the keys themselves.
 var natives = map[string]bool{
 	"flat_Names_Hold": true, "flat_Names_Find": true, "pool_Pool_find": true, "pool_Pool_enter": true, "pool_Pool_strikeOut": true, "flat_Names_Keep": true, "flat_Names_Drop": true, "flat_Names_Text": true,
 	"flat_Names_Sole": true, "flat_Names_Tags": true, "flat_Names_Len": true, "flat_Mix": true,
@@ -20,7 +20,7 @@ var natives = map[string]bool{
 	"pool_list":            true, "pool_Pool_callerNamed": true, "pool_Pool_mark": true, "pool_Pool_addLot": true, "pool_Pool_lotAt": true, "pool_Pool_dropLot": true, "pool_Pool_runOf": true, "pool_Pool_strikeLot": true,
 }
 
-// call translates a call; it may return several values.
+// call translates a call, which may return several values.
 func (tr *translator) call(x *ast.CallExpr) string {
 	if tv := tr.prog.info.Types[x.Fun]; tv.IsType() {
 		return tr.convert(x, tv.Type)
@@ -89,7 +89,7 @@ func (tr *translator) method(x *ast.CallExpr, f *ast.SelectorExpr, sel *types.Se
 	}
 	var lead []string
 	if !tr.isSingle(elem) {
-		// The receiver may be embedded in what the method is called on.
+		// The receiver may be embedded in f.X.
 		t, o := tr.receiver(f, sel, elem, pointee(recv) != nil)
 		lead = append(lead, t)
 		if tr.paramWidth(recv) == 2 {
@@ -99,7 +99,7 @@ func (tr *translator) method(x *ast.CallExpr, f *ast.SelectorExpr, sel *types.Se
 	return fmt.Sprintf("%s(%s)", tr.need(m), tr.args(x, m.Signature(), lead))
 }
 
-// receiver returns what a method is called on.
+// receiver translates the receiver of a method call.
 func (tr *translator) receiver(f *ast.SelectorExpr, sel *types.Selection, elem types.Type, byPointer bool) (t, o string) {
 	base := tr.typeOf(f.X)
 	if !composite(elem) && !byPointer {
@@ -142,7 +142,7 @@ func (tr *translator) receiver(f *ast.SelectorExpr, sel *types.Selection, elem t
 // args translates arguments.
 func (tr *translator) args(x *ast.CallExpr, sig *types.Signature, list []string) string {
 	if len(x.Args) == 1 && sig.Params().Len() > 1 {
-		return tr.expr(x.Args[0]) // f(g()), with all that g returns
+		return tr.expr(x.Args[0]) // f(g()) with several results of g
 	}
 	for i, a := range x.Args {
 		t := sig.Params().At(i).Type()
@@ -168,7 +168,7 @@ func (tr *translator) args(x *ast.CallExpr, sig *types.Signature, list []string)
 	return strings.Join(list, ", ")
 }
 
-// handOver passes a struct as it is: who changes it makes a copy.
+// handOver passes a struct by reference: a function that changes it copies it first.
 func (tr *translator) handOver(a ast.Expr, t types.Type) []string {
 	p := tr.place(a)
 	if tr.isFat(t) {
@@ -180,7 +180,7 @@ func (tr *translator) handOver(a ast.Expr, t types.Type) []string {
 	return []string{p.t}
 }
 
-// convert translates a conversion. One to a narrower integer loses what Go loses.
+// convert translates a conversion. Narrower integers lose the same bits as in Go.
 func (tr *translator) convert(x *ast.CallExpr, to types.Type) string {
 	s := tr.expr(x.Args[0])
 	from := tr.typeOf(x.Args[0])
@@ -206,7 +206,7 @@ func (tr *translator) convert(x *ast.CallExpr, to types.Type) string {
 	return fmt.Sprintf("((%s + %d) %% %d - %d)", s, half, 2*half, half)
 }
 
-// isWhole reports whether an expression is a whole number.
+// isWhole reports whether a Lua expression is a whole number.
 func isWhole(s string) bool {
 	return strings.HasPrefix(s, "floor(") || strings.HasPrefix(s, "ceil(") || isNumber(s)
 }
@@ -235,7 +235,7 @@ func (tr *translator) builtin(x *ast.CallExpr, fn string) string {
 	return ""
 }
 
-// simple reports that an expression costs nothing to write twice.
+// simple reports whether a Lua expression is cheap enough to evaluate twice.
 func simple(s string) bool {
 	return len(s) < 24 && !strings.ContainsAny(s, "( ")
 }
@@ -256,7 +256,7 @@ func (tr *translator) length(e ast.Expr) string {
 	return "#" + tr.expr(e)
 }
 
-// library translates the few functions of the standard library that are used.
+// library translates calls of the standard library. It knows the few functions that the pool uses.
 func (tr *translator) library(x *ast.CallExpr, fn string) string {
 	switch fn {
 	case "math.Floor":

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// results returns what the function being translated returns.
+// results returns the result types of the function being translated.
 func (tr *translator) results() *types.Tuple { return tr.curSig.Results() }
 
 func (tr *translator) ifStmt(x *ast.IfStmt) {
@@ -49,7 +49,7 @@ func (tr *translator) ifStmt(x *ast.IfStmt) {
 	}
 }
 
-// hoists reports whether an expression needs something computed before it.
+// hoists reports whether translating an expression calls hoist.
 func (tr *translator) hoists(e ast.Expr) bool {
 	saved, temps := tr.out.String(), tr.temps
 	tr.out.Reset()
@@ -61,7 +61,7 @@ func (tr *translator) hoists(e ast.Expr) bool {
 	return did
 }
 
-// branches reports whether a loop's body has a break or a continue that is about this loop.
+// branches reports whether the body of a loop contains a break or continue (tok) of this loop.
 func branches(body *ast.BlockStmt, tok token.Token) (found bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch x := n.(type) {
@@ -75,7 +75,7 @@ func branches(body *ast.BlockStmt, tok token.Token) (found bool) {
 	return found
 }
 
-// body translates a loop's body, with what comes after every round.
+// body translates the body of a loop. head runs at the start of every round, post at its end.
 func (tr *translator) body(b *ast.BlockStmt, head func(), post ast.Stmt) {
 	l := &loop{wraps: branches(b, token.CONTINUE)}
 	breaks := l.wraps && branches(b, token.BREAK)
@@ -113,8 +113,8 @@ func (tr *translator) body(b *ast.BlockStmt, head func(), post ast.Stmt) {
 	tr.indent--
 }
 
-// needsBlock reports whether statements need a block of their own before another one: in Lua nothing follows a return or a break in
-// a block, and a variable that they declare would hide the other statement's of that name.
+// needsBlock reports whether statements need a block of their own before another statement. In Lua nothing may follow a
+// return or a break in a block, and a variable declared in the list would hide one that next uses.
 func (tr *translator) needsBlock(list []ast.Stmt, next ast.Stmt) bool {
 	if len(list) == 0 {
 		return false
@@ -295,7 +295,7 @@ func (tr *translator) switchStmt(x *ast.SwitchStmt) {
 	tr.loops = tr.loops[:len(tr.loops)-1]
 }
 
-// inSwitch is the loop around a switch: continue is meant for it, break is not.
+// inSwitch returns the loop around a switch, marked so that continue works and break is refused.
 func (tr *translator) inSwitch() *loop {
 	if len(tr.loops) == 0 || tr.loops[len(tr.loops)-1] == nil {
 		return nil

@@ -41,7 +41,7 @@ func (tr *translator) expr(e ast.Expr) string {
 	return ""
 }
 
-// read reads a value from where it is.
+// read translates reading a field, an element or through a pointer.
 func (tr *translator) read(e ast.Expr) string {
 	t := tr.typeOf(e)
 	if composite(t) {
@@ -60,7 +60,7 @@ func (tr *translator) read(e ast.Expr) string {
 	return s
 }
 
-// readFar reads through a pointer with an offset that a call returns.
+// readFar translates reading through a pointer with an offset that a call returns. It reports whether e does that.
 func (tr *translator) readFar(e ast.Expr) (string, bool) {
 	k := 0
 	for {
@@ -110,7 +110,7 @@ func (tr *translator) readFar(e ast.Expr) (string, bool) {
 	}
 }
 
-// fresh is a struct or array as a table of its own.
+// fresh translates a struct or an array to a table of its own.
 func (tr *translator) fresh(e ast.Expr) string {
 	e = ast.Unparen(e)
 	switch x := e.(type) {
@@ -123,7 +123,7 @@ func (tr *translator) fresh(e ast.Expr) string {
 	return fmt.Sprintf("copy_(%s, %s, %d)", p.t, p.off(), slots(tr.typeOf(e)))
 }
 
-// place returns where an expression is.
+// place returns where the value of an expression is stored.
 func (tr *translator) place(e ast.Expr) place {
 	switch x := ast.Unparen(e).(type) {
 	case *ast.Ident:
@@ -309,7 +309,7 @@ func (tr *translator) binary(x *ast.BinaryExpr) string {
 			return fmt.Sprintf("(%s %s %s)", a, operators[x.Op], b)
 		}
 	}
-	if isNil(x.Y) { // a function, which is false where there is none
+	if isNil(x.Y) { // a function or a slice, for which nil is false
 		if x.Op == token.EQL {
 			return "(not " + tr.expr(x.X) + ")"
 		}
@@ -324,8 +324,8 @@ func (tr *translator) binary(x *ast.BinaryExpr) string {
 	return tr.operate(x, x.Op, t, a, b)
 }
 
-// operate applies an operator to two values of a type, exactly as Go does, or refuses. Lua's numbers are doubles and its bit operations have 32
-// bits: products of whole numbers are checked when they are made, because doubles are whole only up to 2^53.
+// operate translates an operator on two values of a type, exactly as Go computes it, or refuses. Lua's bit operations have
+// 32 bits. Its numbers are doubles, which are exact only up to 2^53, so products are checked at run time in tests.
 func (tr *translator) operate(n ast.Node, op token.Token, t types.Type, a, b string) string {
 	switch op {
 	case token.QUO:
@@ -337,7 +337,7 @@ func (tr *translator) operate(n ast.Node, op token.Token, t types.Type, a, b str
 		if isUnsigned(t) {
 			return fmt.Sprintf("(%s %% %s)", a, b)
 		}
-		return fmt.Sprintf("fmod(%s, %s)", a, b) // the sign is that of a, in Lua that of b
+		return fmt.Sprintf("fmod(%s, %s)", a, b) // has the sign of a; Lua's % has that of b
 	case token.MUL:
 		if is64(t) && !isNumber(a) && !isNumber(b) {
 			return fmt.Sprintf("mul(%s, %s)", a, b)
@@ -377,8 +377,8 @@ func (tr *translator) operate(n ast.Node, op token.Token, t types.Type, a, b str
 	return fmt.Sprintf("(%s %s %s)", a, s, b)
 }
 
-// hasBits reports whether Lua's bit operations are exact for a type: up to 32 bits with a sign, 16 without, and
-// for the lowest 31 of any number.
+// hasBits reports whether Lua's bit operations are exact: for up to 32 bits with a sign, 16 bits without, and for the
+// lowest 31 bits of any number.
 func (tr *translator) hasBits(op token.Token, t types.Type, a, b string) bool {
 	b31 := func(s string) bool {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -392,7 +392,7 @@ func (tr *translator) hasBits(op token.Token, t types.Type, a, b string) bool {
 	}
 }
 
-// isNumber reports whether an expression is a constant.
+// isNumber reports whether a Lua expression is a number.
 func isNumber(s string) bool {
 	_, err := strconv.ParseFloat(strings.Trim(s, "()"), 64)
 	return err == nil

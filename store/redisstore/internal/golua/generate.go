@@ -17,17 +17,17 @@ type Output struct {
 	Layout Layout
 }
 
-// Layout is how a pool's state is laid out for the script.
+// Layout is how the script lays out the state of a pool.
 type Layout struct {
 	Slabs  []Slab
 	Config []CfgField
 }
 
-// Slab is how the records of a slab are kept.
+// Slab is how the records of a slab are stored.
 type Slab struct {
 	Name  string
-	Key   string // its fields begin with
-	Slots int    // of a record, without the link of a free one
+	Key   string // the prefix of its fields in the hash
+	Slots int    // of a record, without the link to the next free one
 }
 
 // Generate translates the pool of the module in root.
@@ -56,7 +56,7 @@ func Generate(root string) (out Output, err error) {
 	return out, nil
 }
 
-// Functions translates functions of a package that need nothing of a pool.
+// Functions translates functions of a package that do not use a pool, for tests.
 func Functions(root, pkg string, names ...string) (lua string, err error) {
 	defer rescue(&err)
 	prog, err := load(root, pkg)
@@ -76,7 +76,7 @@ func newTranslator(prog *program) *translator {
 	return tr
 }
 
-// rescue makes what the translator refuses an error.
+// rescue turns a panic of the translator into an error.
 func rescue(err *error) {
 	if r := recover(); r != nil {
 		e, ok := r.(error)
@@ -87,7 +87,7 @@ func rescue(err *error) {
 	}
 }
 
-// layout gives every slab its key. The names come first: the runtime knows them.
+// layout gives every slab its key. The slab of names comes first, because the runtime knows it.
 func (tr *translator) layout() Layout {
 	l := Layout{Config: tr.cfg.fields}
 	l.Slabs = append(l.Slabs, Slab{Name: "names", Key: "N", Slots: 3})
@@ -97,7 +97,7 @@ func (tr *translator) layout() Layout {
 	return l
 }
 
-// declarations is what the translated functions find by name.
+// declarations returns the Lua variables and functions that the translated functions and main.lua use by name.
 func (tr *translator) declarations(l Layout) string {
 	var b strings.Builder
 	result, _ := tr.fieldAt("store.Op", "Result")
@@ -149,7 +149,7 @@ end
 	return b.String()
 }
 
-// opening writes how what is known of a pool is taken up again.
+// opening writes the functions that load the records a pool has one of, and that switch to another pool.
 func (tr *translator) opening(b *strings.Builder, all, singles []string) {
 	single, _ := tr.fieldAt("internal/pool.once", "single")
 	ring, _ := tr.fieldAt("internal/pool.inst", "ring")
@@ -180,7 +180,7 @@ end
 `, single+1, ring+1, lookups(singles), transients["pool.crew.tallies"]+1, transients["pool.crew.told"]+1, transients["pool.crew.before"]+1, strings.Join(all, ", "), indexed("s", len(all)))
 }
 
-// lookups looks the records up of which there is one.
+// lookups returns the assignments that load the records a pool has one of.
 func lookups(singles []string) string {
 	var b strings.Builder
 	for _, n := range singles {
@@ -189,7 +189,8 @@ func lookups(singles []string) string {
 	return b.String()
 }
 
-// spelling writes how what the fast path could not do is spelt out as operations.
+// spelling writes the functions that turn lots and ends into single operations, for the case that the fast path cannot
+// carry them out, and the constants that main.lua needs for lots, ends and tallies.
 func (tr *translator) spelling(b *strings.Builder) {
 	t := tr.prog.lookup("store.Op").Type()
 	vals := make([]string, slots(t))
@@ -240,7 +241,7 @@ func (tr *translator) spelling(b *strings.Builder) {
 	fmt.Fprintf(b, "local tallySlots, tallyDirty, tallyListed, tallyMarked = %d, %d, %d, %d\n", len(none), at(tally, "dirty"), at(tally, "listed"), at(tally, "marked"))
 }
 
-// verdicts writes the words for them.
+// verdicts writes the names of verdicts.
 func verdicts(b *strings.Builder) {
 	b.WriteString("local verdicts = {")
 	for v := store.Verdict(0); v.String() != "invalid"; v++ {
@@ -254,7 +255,7 @@ func (tr *translator) constant(name string) string {
 	return tr.prog.lookup(name).(*types.Const).Val().ExactString()
 }
 
-// widths narrows records to what a pool of so many limits and classes uses of them.
+// widths writes how many slots of tickets and lanes a pool uses, which depends on its limits and classes.
 func (tr *translator) widths(b *strings.Builder) {
 	charges, t := tr.fieldAt("internal/pool.ticket", "charges")
 	fmt.Fprintf(b, " S_tickets.n = %d + %d * cfg[%d]\n", charges, slots(t.Underlying().(*types.Array).Elem()), tr.cfg.at("store.Spec.Limits.len", 1)+1)
@@ -262,7 +263,7 @@ func (tr *translator) widths(b *strings.Builder) {
 	fmt.Fprintf(b, " S_qlanes.n = %d + %d * cfg[%d]\n", parts, slots(t.Underlying().(*types.Array).Elem()), tr.cfg.at("widest", 1)+1)
 }
 
-// largest is how many pages a large array of a record has at most.
+// largest returns the index of the last page of the largest large array in a record.
 func (tr *translator) largest(t types.Type) (pages int) {
 	s, ok := t.Underlying().(*types.Struct)
 	if !ok {
@@ -294,7 +295,7 @@ func indexed(t string, n int) string {
 	return strings.Join(list, ", ")
 }
 
-// fieldAt returns where a field of a type begins.
+// fieldAt returns the offset and type of a field of the struct type typ.
 func (tr *translator) fieldAt(typ, field string) (int, types.Type) {
 	s := tr.prog.lookup(typ).Type().Underlying().(*types.Struct)
 	for i := range s.NumFields() {

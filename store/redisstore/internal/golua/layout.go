@@ -5,7 +5,7 @@ import (
 	"go/types"
 )
 
-// slots is how many places a value of a type takes in an array.
+// slots returns how many elements of an array a value of a type takes.
 func slots(t types.Type) int {
 	switch u := t.Underlying().(type) {
 	case *types.Struct:
@@ -21,7 +21,7 @@ func slots(t types.Type) int {
 	}
 }
 
-// fieldSlots is slots for a field; blank ones take none, and large arrays are kept apart.
+// fieldSlots is slots for a field. Blank fields take none, and large arrays are stored apart.
 func fieldSlots(f *types.Var) int {
 	if f.Name() == "_" || isLarge(f.Type()) {
 		return 0
@@ -29,8 +29,8 @@ func fieldSlots(f *types.Var) int {
 	return slots(f.Type())
 }
 
-// isLarge reports whether a type is an array of which few elements are looked at in one step. Such an
-// array is a table beside its record's slots, loaded page by page.
+// isLarge reports whether a type is a large array, of which one step uses few elements. It becomes a table beside the
+// slots of its record, and is loaded page by page.
 func isLarge(t types.Type) bool {
 	a, ok := t.Underlying().(*types.Array)
 	return ok && a.Len() > 63
@@ -53,8 +53,8 @@ func largeOf(t types.Type) (names []string) {
 	return names
 }
 
-// offset is where a field begins: embedded structs come first, so that a pointer to the whole
-// is one to them.
+// offset returns the slot at which a field begins. Embedded structs come first, so that a pointer to the struct is also a
+// pointer to them.
 func offset(s *types.Struct, field int) int {
 	at := 0
 	for _, embedded := range []bool{true, false} {
@@ -77,8 +77,8 @@ func isEmbedded(f *types.Var) bool {
 	return f.Embedded() && isStruct
 }
 
-// findInner marks the struct types that begin elsewhere than at the beginning of an array, somewhere.
-// Pointers to them need an offset.
+// findInner finds the struct types that somewhere begin inside an array instead of at its start. Pointers to them need an
+// offset.
 func (tr *translator) findInner() {
 	tr.inner = map[*types.TypeName]bool{}
 	for again := true; again; {
@@ -99,7 +99,7 @@ func (tr *translator) findInner() {
 				if !ok {
 					continue
 				}
-				if tr.isSingle(tn.Type()) { // its parts are somewhere in the configuration
+				if tr.isSingle(tn.Type()) { // its parts are inside the configuration record
 					for i := range s.NumFields() {
 						if f := s.Field(i); composite(f.Type()) && !isSlab(f.Type()) && !tr.isSingle(f.Type()) {
 							mark(f.Type())
@@ -107,7 +107,7 @@ func (tr *translator) findInner() {
 					}
 					continue
 				}
-				if name != "Op" && !isFlat(s) { // no record, and never translated
+				if name != "Op" && !isFlat(s) { // not a record, and never translated
 					continue
 				}
 				for i := range s.NumFields() {
@@ -128,7 +128,7 @@ func (tr *translator) findInner() {
 	}
 }
 
-// isFlat reports whether a struct can be a record: it has nothing in it that grows.
+// isFlat reports whether a struct can be a record: it contains no slice, map or channel.
 func isFlat(s *types.Struct) bool {
 	for i := range s.NumFields() {
 		switch u := s.Field(i).Type().Underlying().(type) {
@@ -181,7 +181,7 @@ func isUnsigned(t types.Type) bool {
 	return ok && b.Info()&types.IsUnsigned != 0
 }
 
-// sizeOf is how many bits an integer has.
+// sizeOf returns how many bits an integer type has.
 func sizeOf(t types.Type) int {
 	switch b, _ := t.Underlying().(*types.Basic); b.Kind() {
 	case types.Int8, types.Uint8:
@@ -194,7 +194,7 @@ func sizeOf(t types.Type) int {
 	return 64
 }
 
-// is64 reports whether products of a type may be beyond 2^53. An int counts things.
+// is64 reports whether products of a type may exceed 2^53. Values of type int are counts, whose products do not.
 func is64(t types.Type) bool {
 	b, ok := t.Underlying().(*types.Basic)
 	return ok && (b.Kind() == types.Int64 || b.Kind() == types.Uint64)
@@ -207,8 +207,7 @@ func pointee(t types.Type) types.Type {
 	return nil
 }
 
-// width is how many Lua values a Go value is passed as: 2 for a pointer with an offset, 0 for
-// what there is only one of.
+// width returns how many Lua values stand for a Go value: 2 for a pointer with an offset, 0 for a single.
 func (tr *translator) width(t types.Type) int {
 	if tr.isSingle(t) {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// literal makes a struct or an array.
+// literal translates the literal of a struct or an array.
 func (tr *translator) literal(x *ast.CompositeLit) string {
 	t := tr.typeOf(x)
 	n := slots(t)
@@ -26,7 +26,7 @@ func (tr *translator) literal(x *ast.CompositeLit) string {
 	return "{" + strings.Join(vals, ",") + "}"
 }
 
-// zeros sets the zero value of a type, slot by slot.
+// zeros sets vals to the zero value of a type.
 func (tr *translator) zeros(t types.Type, vals []string) {
 	switch u := t.Underlying().(type) {
 	case *types.Struct:
@@ -47,7 +47,7 @@ func (tr *translator) zeros(t types.Type, vals []string) {
 			vals[0] = `""`
 		}
 	default:
-		vals[0] = "false" // what is not there, but keeps its place
+		vals[0] = "false" // not nil, which would leave a hole in the array
 	}
 }
 
@@ -98,7 +98,7 @@ func (tr *translator) fillOne(e ast.Expr, t types.Type, vals []string) {
 	}
 }
 
-// toSlot is a truth value as it is kept in an array.
+// toSlot translates a boolean as it is stored in an array.
 func (tr *translator) toSlot(e ast.Expr) string {
 	switch s := tr.expr(e); s {
 	case "true":

@@ -1,11 +1,13 @@
-// Package golua translates a pool's state machine from Go to Lua, so that the script that decides
-// in Redis is the code that decides everywhere else. It knows the part of Go that this code is
-// written in and refuses the rest.
+// Package golua translates the state machine of a pool from Go to Lua, so that the same code decides in Redis and
+// everywhere else. It knows the part of Go that this code is written in, and refuses the rest.
 //
-// Records become arrays of numbers: a struct's fields, those of embedded structs first, one after
-// the other, arrays and structs within it laid out flat. A pointer is such an array and where in
-// it something begins; where that is always the beginning, the array alone. All numbers are
-// doubles, which hold the integers that this code allows itself; true and false in a record are 1 and 0.
+// A record becomes an array of numbers: the fields of a struct in order, those of embedded structs first, with arrays and
+// structs inside it laid out flat. A pointer is such an array and an offset into it; the offset is left out for types that
+// always begin at 0. All numbers are doubles, which hold the integers that this code uses exactly. Booleans in a record
+// are 1 and 0.
+//
+// [Generate] drives the translation. The files expr.go, call.go and literal.go translate expressions, stmt.go and
+// control.go statements. layout.go decides where fields are, and file.go makes the output shorter.
 package golua
 
 import (
@@ -24,7 +26,7 @@ import (
 // Module is the path of the module whose packages are translated.
 const Module = "github.com/sluicehq/sluice"
 
-// program is the packages with their types.
+// program is the loaded packages with their types.
 type program struct {
 	fset  *token.FileSet
 	info  *types.Info
@@ -34,7 +36,7 @@ type program struct {
 	root  string
 }
 
-// load reads the packages of the module in root, each after those that it imports.
+// load parses and checks packages of the module in root, and those that they import.
 func load(root string, paths ...string) (*program, error) {
 	p := &program{
 		fset: token.NewFileSet(), pkgs: map[string]*types.Package{}, funcs: map[*types.Func]*ast.FuncDecl{}, root: root,
@@ -59,7 +61,7 @@ func load(root string, paths ...string) (*program, error) {
 	return p, nil
 }
 
-// Import makes the program an importer of its own packages.
+// Import implements [types.Importer].
 func (p *program) Import(path string) (*types.Package, error) {
 	if pkg := p.pkgs[path]; pkg != nil {
 		return pkg, nil
@@ -99,7 +101,7 @@ func (p *program) Import(path string) (*types.Package, error) {
 	return pkg, nil
 }
 
-// lookup returns a package-level object by "path.Name".
+// lookup returns the package-level object "path.Name".
 func (p *program) lookup(name string) types.Object {
 	i := strings.LastIndex(name, ".")
 	return p.pkgs[Module+"/"+name[:i]].Scope().Lookup(name[i+1:])

@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// What there is only one of in a pool needs no pointer: functions find it by itself.
+// singles are the types that a pool has one value of. It needs no pointer: functions use global names.
 var singles = map[string]bool{
 	"pool.Pool": true, "order.Queue": true, "flat.Names": true, "flat.Tree": true, "pool.callers": true, "pool.history": true,
 	"store.Spec": true, "pool.crew": true,
 }
 
-// singleRecords are the records of which a pool has one, by their type.
+// singleRecords are the records that a pool has one of, by their type.
 var singleRecords = map[string]string{"pool.once": "once", "order.counts": "counts", "pool.sum": "sum", "pool.past": "past"}
 
-// pseudo are the arrays of the configuration that are kept as records.
+// pseudo are the arrays of the configuration that are stored as records.
 var pseudo = map[string]string{"pool.Pool.defs": "defs", "store.Spec.Limits": "limits"}
 
-// transients live as long as a call.
+// transients are fields that are not stored in the hash. They are elements of the Lua table T.
 var transients = map[string]int{
 	"pool.Pool.batch": 0, "pool.Pool.decided": 1, "order.Queue.heads": 2, "order.Queue.held": 3, "order.Queue.unparked": 4, "pool.Pool.sums": 5,
 	"pool.crew.tallies": 6, "pool.crew.told": 7, "pool.crew.before": 8,
 }
 
-// slabPrefix tells slabs of the same name apart.
+// slabPrefix distinguishes slabs of the same name.
 var slabPrefix = map[string]string{"order.Queue": "q", "pool.callers": "c", "pool.history": "h", "flat.Tree": "t"}
 
-// typeName is the name of a named type with its package, without type arguments.
+// typeName returns "package.Name" of a named type, or of the type that a pointer points to.
 func typeName(t types.Type) string {
 	if e := pointee(t); e != nil {
 		t = e
@@ -49,15 +49,15 @@ func slabElem(t types.Type) types.Type {
 	return types.Unalias(t).(*types.Named).TypeArgs().At(0)
 }
 
-// cfgLayout is where the derived configuration of a pool is in its record.
+// cfgLayout is the layout of the record with the derived configuration of a pool.
 type cfgLayout struct {
 	fields []CfgField
 	size   int
 }
 
-// CfgField is one part of the configuration.
+// CfgField is a field of that record.
 type CfgField struct {
-	Name   string // as pool.Pool.shared
+	Name   string // such as pool.Pool.shared
 	Offset int
 	Slots  int
 }
@@ -73,7 +73,7 @@ func (c *cfgLayout) at(name string, n int) int {
 	return c.size - n
 }
 
-// singleField returns where a field of a single is. single tells that it is one itself.
+// singleField returns where a field of a single is stored. single reports that the field is itself a single.
 func (tr *translator) singleField(owner types.Type, f *types.Var) (p place, single bool) {
 	full := typeName(owner) + "." + f.Name()
 	switch t := f.Type(); {

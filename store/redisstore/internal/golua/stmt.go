@@ -59,7 +59,7 @@ func (tr *translator) stmt(s ast.Stmt, last bool) {
 
 func (tr *translator) exprStmt(x *ast.ExprStmt) {
 	s := tr.expr(x.X)
-	if strings.HasPrefix(s, "(") || strings.HasPrefix(s, "\"") { // a record is touched: nothing happens
+	if strings.HasPrefix(s, "(") || strings.HasPrefix(s, "\"") { // not a call, which alone can be a statement in Lua
 		tr.line("local _ = %s", s)
 		return
 	}
@@ -69,7 +69,7 @@ func (tr *translator) exprStmt(x *ast.ExprStmt) {
 func (tr *translator) decl(x *ast.DeclStmt) {
 	g := x.Decl.(*ast.GenDecl)
 	if g.Tok != token.VAR {
-		return // constants and types are known
+		return // constants and types need no code
 	}
 	for _, spec := range g.Specs {
 		v := spec.(*ast.ValueSpec)
@@ -139,7 +139,7 @@ func (tr *translator) defineAll(x *ast.AssignStmt) {
 			id := l.(*ast.Ident)
 			t := sig.At(i).Type()
 			n := name(id.Name)
-			if tr.prog.info.Defs[id] == nil && id.Name != "_" { // it exists: only some are new
+			if tr.prog.info.Defs[id] == nil && id.Name != "_" { // this one exists already
 				late = append(late, fmt.Sprintf("%s = n_%s", n, n))
 				n = "n_" + n
 				if tr.retWidth(t) == 2 {
@@ -164,7 +164,7 @@ func (tr *translator) defineAll(x *ast.AssignStmt) {
 		tr.define(id, tr.varType(id), x.Rhs[0])
 		return
 	}
-	// The values are those before any of the variables exists.
+	// One local statement: Lua computes all values before it declares the variables, as Go does.
 	var names, values []string
 	for i, l := range x.Lhs {
 		id := l.(*ast.Ident)
@@ -190,7 +190,7 @@ func (tr *translator) defineAll(x *ast.AssignStmt) {
 	tr.line("local %s = %s", strings.Join(names, ", "), strings.Join(values, ", "))
 }
 
-// retWidth is how many values of a type a function returns: a struct is a table of its own.
+// retWidth is width for a result: a struct is returned as a table of its own.
 func (tr *translator) retWidth(t types.Type) int {
 	if composite(t) {
 		return 1
@@ -205,7 +205,7 @@ func (tr *translator) varType(id *ast.Ident) types.Type {
 	return tr.prog.info.Uses[id].Type()
 }
 
-// assignCall assigns what a call returns.
+// assignCall assigns the results of a call.
 func (tr *translator) assignCall(lhs []ast.Expr, call *ast.CallExpr) {
 	sig := tr.typeOf(call).(*types.Tuple)
 	var names []string
@@ -242,7 +242,7 @@ func (tr *translator) assignCall(lhs []ast.Expr, call *ast.CallExpr) {
 	}
 }
 
-// store writes a Lua value; isBool tells that it is a truth value.
+// store assigns a Lua value to l. truth reports that the value is a boolean.
 func (tr *translator) store(l ast.Expr, value string, truth bool) {
 	if id, ok := ast.Unparen(l).(*ast.Ident); ok {
 		tr.line("%s = %s", name(id.Name), value)
@@ -261,10 +261,10 @@ func (tr *translator) store(l ast.Expr, value string, truth bool) {
 	tr.line("%s = %s", tr.target(l), value)
 }
 
-// target is a slot that is written.
+// target returns the slot that an assignment to l writes.
 func (tr *translator) target(l ast.Expr) string {
 	s := tr.place(l).slot(0)
-	if strings.HasPrefix(s, "(") { // Lua would take a line that begins so for a call
+	if strings.HasPrefix(s, "(") { // Lua would parse it as a call of the line before
 		a := tr.temp()
 		p := tr.place(l)
 		tr.line("local %s = %s", a, p.t)
@@ -367,7 +367,7 @@ func (tr *translator) assignMany(x *ast.AssignStmt) {
 			simpleOnes = false
 		}
 	}
-	if !simpleOnes { // one after the other: none of them reads what another writes
+	if !simpleOnes { // one after the other, which is right only because none reads what another writes
 		for i := range x.Lhs {
 			tr.assignOne(x.Lhs[i], x.Rhs[i])
 		}
@@ -391,7 +391,7 @@ func (tr *translator) assignMany(x *ast.AssignStmt) {
 	tr.line("%s = %s", strings.Join(targets, ", "), strings.Join(values, ", "))
 }
 
-// update applies an operator to a place.
+// update assigns the result of an operator, as += does.
 func (tr *translator) update(l ast.Expr, op token.Token, by string) {
 	t := tr.typeOf(l)
 	if id, ok := ast.Unparen(l).(*ast.Ident); ok {

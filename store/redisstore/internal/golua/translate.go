@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// translator turns functions into Lua, those that the roots need and no others.
+// translator translates the roots and all functions that they call.
 type translator struct {
 	prog   *program
-	inner  map[*types.TypeName]bool
-	queue  []*types.Func
+	inner  map[*types.TypeName]bool // see findInner
+	queue  []*types.Func            // to be translated
 	seen   map[*types.Func]bool
 	cfg    cfgLayout
-	slabs  map[string]types.Type // of the records, by the name of the slab
-	single map[string]types.Type // of records of which there is one
+	slabs  map[string]types.Type // the record types, by the name of the slab
+	single map[string]types.Type // the types of records that a pool has one of
 
 	out        bytes.Buffer
 	indent     int
@@ -27,31 +27,31 @@ type translator struct {
 	curSig     *types.Signature
 	curResults *ast.FieldList
 	temps      int
-	copied     map[types.Object]bool // parameters that are copies
+	copied     map[types.Object]bool // struct parameters that the function has copied
 	loops      []*loop
-	inCond     int
+	inCond     int // inside the right side of and/or, which may not be evaluated
 	refused    []error
 }
 
 type loop struct {
-	wraps bool   // its body is in a block that can be left, which is how Lua continues
-	brk   string // the variable that a break sets in such a block
+	wraps bool   // the body is a repeat ... until true, which continue leaves
+	brk   string // the variable that break sets in such a body
 
-	inSwitch bool // the statement is in a switch within the loop, which a break would leave
+	inSwitch bool // inside a switch in the loop: break would leave the switch
 }
 
 func (tr *translator) fail(n ast.Node, format string, args ...any) {
 	panic(fmt.Errorf("%s: %s", tr.prog.fset.Position(n.Pos()), fmt.Sprintf(format, args...)))
 }
 
-// refuse notes that something would not be exact in Lua. All such places are told at once.
+// refuse records that something would not be exact in Lua. All such places are reported together at the end.
 func (tr *translator) refuse(n ast.Node, format string, args ...any) {
 	if err := fmt.Errorf("%s: %s", tr.prog.fset.Position(n.Pos()), fmt.Sprintf(format, args...)); !slices.ContainsFunc(tr.refused, func(e error) bool { return e.Error() == err.Error() }) {
 		tr.refused = append(tr.refused, err)
 	}
 }
 
-// source tells where something is in Go.
+// source returns the position of a node in the Go source.
 func (tr *translator) source(n ast.Node) string {
 	at := tr.prog.fset.Position(n.Pos())
 	if rel, err := filepath.Rel(tr.prog.root, at.Filename); err == nil {
@@ -71,7 +71,7 @@ func (tr *translator) temp() string {
 	return fmt.Sprintf("t%d_", tr.temps)
 }
 
-// hoist computes something before the statement that needs it.
+// hoist computes expr into new variables before the current statement.
 func (tr *translator) hoist(n ast.Node, names, expr string) {
 	if tr.inCond > 0 {
 		tr.fail(n, "would be computed although it may not be needed")
@@ -81,7 +81,7 @@ func (tr *translator) hoist(n ast.Node, names, expr string) {
 
 func (tr *translator) typeOf(e ast.Expr) types.Type { return tr.prog.info.Types[e].Type }
 
-// place is where a value is: slot k of it is t[o+c+k+1].
+// place is where a value is stored: its slot k is t[o+c+k+1].
 type place struct {
 	t, o string
 	c    int
@@ -119,7 +119,7 @@ func name(s string) string {
 	return s
 }
 
-// Translate translates what the roots need.
+// translate translates the roots and all functions that they call.
 func (tr *translator) translate(roots ...*types.Func) {
 	for _, f := range roots {
 		tr.need(f)
@@ -197,7 +197,7 @@ func (tr *translator) params(fields []*ast.Field) string {
 	return strings.Join(names, ", ")
 }
 
-// paramWidth is width, and 2 for structs that are handed over where they are.
+// paramWidth is width for a parameter: structs are passed by reference, with an offset where one is needed.
 func (tr *translator) paramWidth(t types.Type) int {
 	if composite(t) && !tr.isSingle(t) {
 		if tr.isFat(t) {
@@ -333,7 +333,7 @@ func endsInReturn(list []ast.Stmt) bool {
 	return ok
 }
 
-// constantOf writes a constant.
+// constantOf returns a constant as Lua.
 func constantOf(v constant.Value) string {
 	switch v.Kind() {
 	case constant.Bool:

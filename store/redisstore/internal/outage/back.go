@@ -14,15 +14,15 @@ import (
 // their order.
 type Return struct {
 	Ops   []store.Op
-	said  int         // of what was to be said, so much is in it
-	touch int         // which of them is the touch; -1: none
-	first int         // of the tickets that waited here
-	line  []*islander // they
+	said  int         // how many of the outage's sayings Ops contains
+	touch int         // index of the touch; -1: none
+	first int         // index of the first acquire of line
+	line  []*islander // the tickets that waited here and ask again
 }
 
-// Return works out what the store has to be told: what was granted and still counts, by force; then what was
-// said of tickets; then that the member is there; and then who waited here asks again. From now on nothing
-// is granted here, until [Process.Stay].
+// Return lists what the store has to be told: grants that still count, by force; then answers, closes and cancels; then
+// that the process is a member; and then acquires for the tickets that waited here. Nothing is granted here from now
+// until [Process.Stay].
 func (p *Process) Return(now store.Time) *Return {
 	o := p.lost
 	o.halted = true
@@ -63,7 +63,7 @@ func (p *Process) Return(now store.Time) *Return {
 	return b
 }
 
-// standingOps charges what requests that are over still take.
+// standingOps returns operations that charge what closed requests still take.
 func (p *Process) standingOps(now store.Time) (ops []store.Op) {
 	o := p.lost
 	if o.isle == nil {
@@ -87,8 +87,9 @@ func (p *Process) standingOps(now store.Time) (ops []store.Op) {
 	return ops
 }
 
-// askAgain has those ask who waited here, and sees to it that no number comes again. Numbers have to come in
-// order: a ticket that cannot be asked for under its own is told, and its caller asks again.
+// askAgain adds acquires for the tickets that waited here, and moves all sessions past the numbers used here, so that none
+// is given out twice. The store wants numbers in order: a ticket whose number is too low is told, and its caller acquires
+// anew.
 func (p *Process) askAgain(b *Return, charges []store.Op, now store.Time) (asks []store.Op) {
 	o := p.lost
 	high := map[uint64]uint64{}
@@ -114,7 +115,7 @@ func (p *Process) askAgain(b *Return, charges []store.Op, now store.Time) (asks 
 	})
 	b.Ops = append(b.Ops, asks...)
 	users := map[uint64]who{}
-	for _, s := range p.sessions { // also those that were granted nothing: the store may have forgotten their numbers
+	for _, s := range p.sessions { // also those without grants: the store may have forgotten their numbers
 		if s.user.agent != "" && s.Spec.OnFailure != store.FailOpen {
 			users[s.ID] = s.user
 		}
@@ -129,7 +130,7 @@ func (p *Process) askAgain(b *Return, charges []store.Op, now store.Time) (asks 
 	return asks
 }
 
-// pass moves a session past a number, so that none below it is given out.
+// pass returns operations that move a session past a ticket number, so that none below it is given out.
 func (u who) pass(id store.ID) []store.Op {
 	return []store.Op{
 		{Kind: store.OpAcquire, ID: id, Agent: u.agent, Class: u.class, Force: true, TTL: time.Second},
@@ -137,9 +138,9 @@ func (u who) pass(id store.ID) []store.Op {
 	}
 }
 
-// Stay goes on without the store after a return that did not succeed. If the store may have heard of some
-// of it, it may count on the member, and may have given its share away: the share begins anew. Afterwards
-// [Process.Serve] has to be called.
+// Stay continues the outage after a return that failed. heard reports that the store may have carried out a part of it.
+// The store may then count on the member and have given its share away, so the share begins anew. Call [Process.Serve]
+// afterwards.
 func (p *Process) Stay(heard bool, now store.Time, rtt time.Duration) {
 	o := p.lost
 	o.halted = false
@@ -178,7 +179,7 @@ func (p *Process) loosen(now store.Time) {
 	}
 	for _, tk := range o.held {
 		if tk.number < 0 {
-			continue // it is among them since before
+			continue // an earlier call has added it
 		}
 		p.shares(tk, func(i int, k meterKey) {
 			o.loose[k] = append(o.loose[k], policy.Lingering{Amount: tk.amounts[i], Bound: int64(tk.due)})
@@ -187,8 +188,8 @@ func (p *Process) loosen(now store.Time) {
 	}
 }
 
-// End ends the outage: the store has carried out all of a return. It returns the tickets whose sessions have
-// to be told, and what was said of tickets since.
+// End ends the outage after the store has carried out all of a return. It returns the tickets whose sessions have to be
+// told, and the operations on tickets that were kept since.
 func (p *Process) End(b *Return) (told []store.ID, later []store.Op) {
 	o := p.lost
 	if b.touch >= 0 {
@@ -199,15 +200,15 @@ func (p *Process) End(b *Return) (told []store.ID, later []store.Op) {
 		p.granted.open[id] = tk
 	}
 	p.lost = nil
-	for _, w := range o.line { // also those who came while this was under way
-		if !w.stored { // else it is asked after
+	for _, w := range o.line { // also those that came while the return was under way
+		if !w.stored { // the store's tickets are polled instead
 			told = append(told, w.tk.id)
 		}
 	}
 	for i, w := range b.line {
 		op := &b.Ops[b.first+i]
 		if o.find(w.tk.id) == nil {
-			continue // its caller has left meanwhile, which the store is told
+			continue // the caller has left meanwhile, and later has its cancel
 		}
 		if op.Result.State == store.Granted || op.Result.State == store.Waiting {
 			p.waits(w.tk, waiter{deadline: deadlineOf(op.Wait, op.Result.Now)})

@@ -7,9 +7,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Decide decides operations of a session without the store. It reports false if it cannot: the caller is
-// told that the store is lost, and what it said of its tickets is kept. Afterwards [Process.Serve] has to be
-// called.
+// Decide decides operations of a session without the store. It returns false if it cannot: refuse the caller then. Answers,
+// closes and cancels are kept for the store in any case. Call [Process.Serve] afterwards.
 func (p *Process) Decide(s *Session, places limitmap.Map, ops []store.Op, now store.Time) bool {
 	mode := p.Mode(s)
 	if mode == store.FailClosed || !p.possible(mode, ops) {
@@ -39,7 +38,7 @@ func (p *Process) Decide(s *Session, places limitmap.Map, ops []store.Op, now st
 	return true
 }
 
-// possible reports whether operations mean anything without the store.
+// possible reports whether all operations can be decided without the store.
 func (p *Process) possible(mode store.OnFailure, ops []store.Op) bool {
 	for i := range ops {
 		op := &ops[i]
@@ -47,7 +46,7 @@ func (p *Process) possible(mode store.OnFailure, ops []store.Op) bool {
 		case store.OpAcquire, store.OpAnswer, store.OpClose, store.OpCancel:
 		case store.OpPoll:
 			if mode == store.FailShare && Of(op.ID.Session) != p.number {
-				return false // what became of another's ticket is not known here
+				return false // another process's ticket
 			}
 		case store.OpRenew:
 			if mode == store.FailShare && p.lost.held[op.ID] == nil {
@@ -60,8 +59,8 @@ func (p *Process) possible(mode store.OnFailure, ops []store.Op) bool {
 	return true
 }
 
-// sayLater keeps what the store has to be told of tickets: what is over is over, whatever the caller makes
-// of the error.
+// sayLater keeps answers, closes and cancels for the store: a request that is over stays over, although its caller gets
+// an error.
 func (p *Process) sayLater(places limitmap.Map, ops []store.Op, now store.Time) {
 	for i := range ops {
 		switch op := &ops[i]; op.Kind {
@@ -69,17 +68,17 @@ func (p *Process) sayLater(places limitmap.Map, ops []store.Op, now store.Time) 
 			p.said(places, op, now)
 		case store.OpPoll:
 			if w := p.queue[op.ID]; w != nil {
-				w.kept = false // its caller is told that the store is lost
+				w.kept = false // the caller gets an error and may not come back
 			}
 		}
 	}
 }
 
-// said takes in an answer, the end, or the return of a ticket.
+// said records an answer, a close or a cancel of a ticket.
 func (p *Process) said(places limitmap.Map, op *store.Op, now store.Time) {
 	o := p.lost
 	answer := op.Kind == store.OpAnswer
-	if p.queue[op.ID] != nil || o.early[op.ID] != nil && !o.early[op.ID].collected { // what it has got here or there was not sent
+	if p.queue[op.ID] != nil || o.early[op.ID] != nil && !o.early[op.ID].collected { // no request went out for it
 		if !answer {
 			p.unqueue(op.ID)
 			p.withdraw(op.ID)
@@ -101,9 +100,9 @@ func (p *Process) said(places limitmap.Map, op *store.Op, now store.Time) {
 	tk := o.held[id]
 	here := tk != nil
 	if !here {
-		tk = p.granted.open[id] // perhaps from an outage before
+		tk = p.granted.open[id] // perhaps granted in an earlier outage
 		if tk == nil && p.isLocal(id) {
-			return // nothing of it counts
+			return // it no longer counts
 		}
 		o.put(now, there)
 	}
@@ -139,24 +138,24 @@ func (p *Process) said(places limitmap.Map, op *store.Op, now store.Time) {
 	}
 }
 
-// unsay has the store told of the end of a ticket that it may have heard of on an attempt to return.
+// unsay keeps the end of a ticket for the store, if the store may know the ticket from an attempt to return.
 func (o *outage) unsay(id store.ID, op *store.Op, now store.Time) {
 	if slices.ContainsFunc(o.again, func(a store.Op) bool { return a.ID == id }) {
 		o.put(now, *op)
 	}
 }
 
-// heed pauses all callers of this process if the provider says so.
+// heed pauses all callers of this process after a refusal by the provider.
 func (p *Process) heed(op *store.Op, now store.Time) {
 	if op.Force {
 		return
 	}
 	d := op.RetryAfter
 	if d > store.MaxHint {
-		d = 0 // that cannot be meant
+		d = 0 // not plausible
 	}
 	throttle, overload := &p.spec.Throttle, &p.spec.Overload
-	switch op.Verdict { // a long hint is tested at the cap's interval
+	switch op.Verdict { // hints longer than the cap are tried at the cap's interval
 	case store.VerdictThrottled:
 		d = min(max(d, throttle.Start), max(throttle.Cap, throttle.Start))
 	case store.VerdictOverloaded:
@@ -171,7 +170,7 @@ func (p *Process) heed(op *store.Op, now store.Time) {
 	}
 }
 
-// letGo decides an operation of a session that grants everything.
+// letGo decides an operation of a FailOpen session: it grants everything.
 func (p *Process) letGo(s *Session, op *store.Op, now store.Time) {
 	o, r := p.lost, &op.Result
 	r.State, r.GrantedAt = store.Granted, now
@@ -181,13 +180,13 @@ func (p *Process) letGo(s *Session, op *store.Op, now store.Time) {
 			r.ID = p.newID(s.ID, false)
 		}
 		o.granted++
-	case p.queue[op.ID] != nil: // neither the caller nor its entry need wait any longer
+	case p.queue[op.ID] != nil: // the ticket need not wait in the store any longer
 		p.withdraw(op.ID)
 		o.granted++
 	}
 }
 
-// decideShare decides an operation of a session that goes on within the share of the process.
+// decideShare decides an operation of a FailShare session, within the share of the process.
 func (p *Process) decideShare(s *Session, places limitmap.Map, op *store.Op, now store.Time) {
 	switch op.Kind {
 	case store.OpAcquire:
@@ -195,7 +194,7 @@ func (p *Process) decideShare(s *Session, places limitmap.Map, op *store.Op, now
 	case store.OpRenew:
 		o := p.lost
 		tk := o.held[op.ID]
-		o.isle.Close(tk.number, int64(now)) // what it took stays taken: it may have been sent
+		o.isle.Close(tk.number, int64(now)) // its charge stays: the request may have gone out
 		if op.TTL > 0 {
 			tk.ttl = min(op.TTL, store.MaxTTL)
 		}

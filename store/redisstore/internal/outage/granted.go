@@ -7,24 +7,24 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// granted records what this process has been granted: open tickets, to state them again if the store loses
-// its memory, and what closed ones have charged, to know what the process may use again when it is cut
-// off. It costs a little with every operation, so it is no more exact than it has to be.
+// granted records what this process has been granted. Open tickets are stated again if the store loses data. Charges of
+// closed tickets tell how much of its share the process may use in an outage. Every operation pays for these records,
+// so they are no more exact than necessary.
 type granted struct {
 	open   map[store.ID]*ticket
-	sweep  int // as many open ones make it worth looking for expired ones
+	sweep  int // hold looks for expired tickets when this many are open
 	single [store.MaxLimits]*charges
 	scoped map[meterKey]*charges
-	stated map[meterKey]int64 // sizes that answers have stated
+	stated map[meterKey]int64 // sizes that responses have stated
 }
 
-// charges are what closed requests have charged to a meter, by the time of their grants.
+// charges are what closed requests have charged to a meter, in slices by the time of their grants.
 type charges [perWindow]struct{ slice, amount, granted, bound int64 }
 
 const (
-	perWindow  = 64      // slices of a window
-	maxOpen    = 1 << 17 // tickets
-	maxMeters  = 1024    // scoped ones
+	perWindow  = 64      // slices
+	maxOpen    = 1 << 17 // open tickets
+	maxMeters  = 1024    // meters of scoped limits
 	sweepFirst = 1024
 )
 
@@ -48,7 +48,7 @@ func (l *granted) hold(tk *ticket, r *store.Result) {
 	}
 }
 
-// answered records that an answer has begun, and what it says of sizes.
+// answered records that a response has begun, and the sizes that it states.
 func (p *Process) answered(op *store.Op, places limitmap.Map) {
 	tk := p.granted.open[op.ID]
 	if tk == nil {
@@ -60,8 +60,8 @@ func (p *Process) answered(op *store.Op, places limitmap.Map) {
 	p.learnSizes(op, tk, places)
 }
 
-// learnSizes records the sizes that an answer states. A process that is cut off has nothing else to go by
-// where no size is configured.
+// learnSizes records the sizes that a response states. In an outage they are all that is known of limits without a
+// configured size.
 func (p *Process) learnSizes(op *store.Op, tk *ticket, places limitmap.Map) {
 	stated := p.granted.stated
 	for _, o := range op.Observed {
@@ -76,7 +76,7 @@ func (p *Process) learnSizes(op *store.Op, tk *ticket, places limitmap.Map) {
 	}
 }
 
-// closed records that a request is over. The operation has the pool's limits.
+// closed records that a request is over. The amounts of op are in the order of the pool's limits.
 func (p *Process) closed(op *store.Op) {
 	if tk := p.granted.open[op.ID]; tk != nil {
 		delete(p.granted.open, op.ID)
@@ -84,7 +84,7 @@ func (p *Process) closed(op *store.Op) {
 	}
 }
 
-// charge records what a request that is over has charged.
+// charge records what a closed request has charged.
 func (p *Process) charge(tk *ticket, used *[store.MaxLimits]int64, now store.Time, spent bool) {
 	settled := used != nil && *used != [store.MaxLimits]int64{} && (tk.answered != 0 || !spent)
 	for i := range p.limits[:len(p.spec.Limits)] {
@@ -117,13 +117,13 @@ func (l *granted) chargesOf(k meterKey, single bool) *charges {
 	return c
 }
 
-// add adds what a request that was granted at a time has charged.
+// add adds the charge of a request that was granted at a time.
 func (c *charges) add(width, amount, granted, bound int64) {
 	slice := granted / width
 	s := &c[slice%perWindow]
 	if s.slice != slice {
 		if s.slice > slice {
-			return // it lived for more than a window
+			return // its window is over
 		}
 		s.slice, s.amount, s.granted, s.bound = slice, 0, granted, bound
 	}
@@ -131,7 +131,7 @@ func (c *charges) add(width, amount, granted, bound int64) {
 	s.granted, s.bound = min(s.granted, granted), max(s.bound, bound)
 }
 
-// standing returns what may still count at a time.
+// standing returns the charges that may still count at time t.
 func (c *charges) standing(d *meter.Def, t int64) (list []policy.Lingering) {
 	for i := range c {
 		if s := &c[i]; s.amount > 0 && s.bound+2*d.Window > t {
@@ -141,7 +141,7 @@ func (c *charges) standing(d *meter.Def, t int64) (list []policy.Lingering) {
 	return list
 }
 
-// remap moves what is recorded by limit to where limits are by now.
+// remap moves records by limit i to limit to[i], or drops them if that is negative.
 func (l *granted) remap(to []int) {
 	single := l.single
 	l.single = [store.MaxLimits]*charges{}

@@ -15,11 +15,11 @@ type isle struct {
 	*policy.Island
 	meters map[meterKey]int
 	blind  map[meterKey]bool // meters of unknown size: they have room for nothing
-	start  store.Time        // before which nothing is granted
-	rtt    store.Time        // how much later than thought it may be
+	start  store.Time        // nothing is granted before
+	rtt    store.Time        // how far the server's clock may be ahead of the estimate
 }
 
-// newIsle makes the isle from what the process knows, with charges that the store may not know of. It is nil
+// newIsle builds the share from what the process knows, with charges that the store may not know. It returns nil
 // if the process was never told its share.
 func (p *Process) newIsle(now store.Time, roundTrip time.Duration) *isle {
 	m, loose := &p.member, p.lost.loose
@@ -65,7 +65,7 @@ func (p *Process) newIsle(now store.Time, roundTrip time.Duration) *isle {
 		}
 	}
 	slices.SortFunc(open, func(a, b *ticket) int { return cmp.Compare(b.granted, a.granted) })
-	open = open[:min(len(open), policy.MaxIsland/2)] // with room for tickets that are granted here
+	open = open[:min(len(open), policy.MaxIsland/2)] // leaves room for tickets that are granted here
 	list := make([]policy.IslandTicket, len(open))
 	for n, tk := range open {
 		p.shares(tk, func(_ int, k meterKey) { add(k, nil) })
@@ -77,7 +77,7 @@ func (p *Process) newIsle(now store.Time, roundTrip time.Duration) *isle {
 	return is
 }
 
-// islandLimit is what is known of a meter.
+// islandLimit returns what is known of a meter.
 func (p *Process) islandLimit(k meterKey, is *isle) policy.IslandLimit {
 	l := &p.limits[k.limit]
 	def := policy.IslandLimit{Def: l.Def, Size: l.size, Burst: l.burst}
@@ -92,15 +92,15 @@ func (p *Process) islandLimit(k meterKey, is *isle) policy.IslandLimit {
 			next -= l.Window
 		}
 		def.Lo, def.Hi = next-int64(is.rtt), next
-		if l.Guard != meter.Off { // it was rounded to seconds, by a clock that is not ours
+		if l.Guard != meter.Off { // the provider's clock rounded the reset to seconds
 			def.Lo, def.Hi = def.Lo-1_200_000, def.Hi+1_200_000
 		}
 	}
 	return def
 }
 
-// amounts returns what a ticket takes by meter, and whether the size of one is not known. With add, meters
-// that are new are added.
+// amounts returns what a ticket takes from each meter. blind reports that the size of one is unknown. With add, new
+// meters are added.
 func (p *Process) amounts(is *isle, tk *ticket, add bool) (list []int64, blind bool) {
 	list = make([]int64, len(is.meters))
 	p.shares(tk, func(i int, k meterKey) {
@@ -123,7 +123,7 @@ func (p *Process) amounts(is *isle, tk *ticket, add bool) (list []int64, blind b
 	return list, blind
 }
 
-// room reports whether a ticket fits the share, and else when to ask again, 0 if not before the store is back.
+// room reports whether a ticket fits the share. If not, retry is when to ask again; 0: not before the store is back.
 func (p *Process) room(tk *ticket, now store.Time) (ok bool, retry store.Time) {
 	is := p.lost.isle
 	amounts, blind := p.amounts(is, tk, true)
@@ -137,7 +137,7 @@ func (p *Process) room(tk *ticket, now store.Time) (ok bool, retry store.Time) {
 	return ok, retry
 }
 
-// take takes of the share what a ticket needs.
+// take charges the share with what a ticket needs.
 func (p *Process) take(tk *ticket, now store.Time) {
 	is := p.lost.isle
 	amounts, _ := p.amounts(is, tk, false)
@@ -145,7 +145,7 @@ func (p *Process) take(tk *ticket, now store.Time) {
 	tk.granted, tk.due, tk.answered = now, now.Add(tk.ttl), 0
 }
 
-// exceed charges what a request has used beyond its estimate.
+// exceed charges what a request used beyond its estimate.
 func (p *Process) exceed(tk *ticket, used *[store.MaxLimits]int64, now store.Time) {
 	more := *tk
 	any := false
@@ -162,7 +162,7 @@ func (p *Process) exceed(tk *ticket, used *[store.MaxLimits]int64, now store.Tim
 	p.lost.isle.Close(more.number, int64(now))
 }
 
-// standing returns what requests that were granted here and are over still take, by meter.
+// standing returns what closed requests that were granted here still take, by meter.
 func (is *isle) standing(now store.Time) map[meterKey]int64 {
 	sums := is.Lingering(int64(now))
 	all := map[meterKey]int64{}

@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// limit is a limit of the pool, as far as this package needs it.
+// limit is what this package needs of a limit of the pool.
 type limit struct {
 	meter.Def
 	per     store.Scope
@@ -18,19 +18,19 @@ type limit struct {
 	lingers bool // charges of closed requests are worth recording
 }
 
-// meterKey names a meter of a limit that many share.
+// meterKey names a meter of a shared limit.
 type meterKey struct {
 	limit      int
 	model, key string
 }
 
-// compile works out what there is to know of a pool's limits.
+// compile prepares the limits of a pool.
 func compile(limits []store.Limit) (all [store.MaxLimits]limit) {
 	for i := range limits[:min(len(limits), store.MaxLimits)] {
 		l := &limits[i]
 		d, err := meter.Compile(meter.Kind(l.Kind), meter.Guard(l.Guard), l.Window, l.Slack)
 		if err != nil {
-			continue // the pool has accepted it: this cannot be
+			continue // cannot happen: the pool has accepted the limit
 		}
 		d.Late = l.Late
 		all[i] = limit{Def: d, per: l.Per, size: l.Size, burst: l.Burst, reset: int64(l.Reset), guess: l.SizeIsDefault, shared: l.Per&^store.Shared == 0}
@@ -39,7 +39,7 @@ func compile(limits []store.Limit) (all [store.MaxLimits]limit) {
 	return all
 }
 
-// keyOf names the meter of limit i that a ticket counts on.
+// keyOf returns the meter of limit i that a ticket is charged to.
 func (l *limit) keyOf(i int, tk *ticket) meterKey {
 	k := meterKey{limit: i}
 	if l.per&store.PerModel != 0 {
@@ -51,7 +51,7 @@ func (l *limit) keyOf(i int, tk *ticket) meterKey {
 	return k
 }
 
-// boundOf returns by when a request that is over has arrived.
+// boundOf returns the latest time at which a closed request can have arrived at the provider.
 func (l *limit) boundOf(tk *ticket, now store.Time, spent bool) int64 {
 	heard := tk.answered != 0 || !spent
 	switch {
@@ -69,7 +69,7 @@ func (l *limit) boundOf(tk *ticket, now store.Time, spent bool) int64 {
 	return int64(tk.granted) + l.Most
 }
 
-// shares visits the meters of shared limits that a ticket takes something of.
+// shares calls f for each meter of a shared limit that a ticket takes something from.
 func (p *Process) shares(tk *ticket, f func(i int, k meterKey)) {
 	for i := range p.spec.Limits {
 		if l := &p.limits[i]; tk.amounts[i] > 0 && l.shared {

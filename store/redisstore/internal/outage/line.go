@@ -8,11 +8,11 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// islander is a ticket that waits until the process has room of its own.
+// islander is a ticket that waits here, until the share has room.
 type islander struct {
 	tk       *ticket
 	deadline store.Time // 0: none
-	retry    store.Time // 0: not before the store is back
+	retry    store.Time // when to ask again; 0: not before the store is back
 	order    int64      // of arrival
 	stored   bool       // it waits in the store as well
 }
@@ -28,14 +28,14 @@ func (p *Process) acquire(s *Session, places limitmap.Map, op *store.Op, now sto
 		return
 	}
 	if op.ID.N != 0 && (p.granted.open[op.ID] != nil || p.queue[op.ID] != nil || p.lost.held[op.ID] != nil || p.lost.early[op.ID] != nil || p.isLocal(op.ID)) {
-		p.poll(op, now) // it was asked for before
+		p.poll(op, now) // a repeated acquire
 		return
 	}
 	tk := newTicket(op, places)
 	p.decide(s, tk, op, op.Force, now)
 }
 
-// decide grants a ticket, has it wait or refuses it.
+// decide grants a ticket, queues it or refuses it.
 func (p *Process) decide(s *Session, tk *ticket, op *store.Op, force bool, now store.Time) {
 	o, r := p.lost, &op.Result
 	ok, retry := force, store.Time(0)
@@ -56,7 +56,7 @@ func (p *Process) decide(s *Session, tk *ticket, op *store.Op, force bool, now s
 	}
 	r.Reason = store.Reason{Code: store.CodeStore, Behind: store.CodeStore, Limit: -1, At: retry}
 	full := len(o.line) >= p.spec.MaxWaiting || o.newcomers() >= maxSayings
-	// When the store will be back is not known: that may be worth waiting for.
+	// Without a retry time the ticket waits for the store, which may be back at any moment.
 	if op.Wait == 0 || full || op.Wait > 0 && retry > now.Add(op.Wait) {
 		if r.State = store.Refused; full && op.Wait != 0 {
 			r.Reason.Code = store.CodeFull
@@ -70,7 +70,7 @@ func (p *Process) decide(s *Session, tk *ticket, op *store.Op, force bool, now s
 	r.State, r.ID = store.Waiting, tk.id
 }
 
-// newcomers is how many wait here only.
+// newcomers returns how many tickets wait here only.
 func (o *outage) newcomers() (n int) {
 	for _, w := range o.line {
 		if !w.stored {
@@ -80,8 +80,7 @@ func (o *outage) newcomers() (n int) {
 	return n
 }
 
-// allow reports whether a ticket has room here, and else when to ask again, 0 if not before the store is
-// back.
+// allow reports whether a ticket may be granted here. If not, retry is when to ask again; 0: not before the store is back.
 func (p *Process) allow(tk *ticket, now store.Time) (ok bool, retry store.Time) {
 	o := p.lost
 	switch {
@@ -96,7 +95,7 @@ func (p *Process) allow(tk *ticket, now store.Time) (ok bool, retry store.Time) 
 	return ok, retry
 }
 
-// isFirst reports that no ticket ahead in the line wants something of the same meters.
+// isFirst reports whether no ticket ahead in the queue needs the same meters.
 func (p *Process) isFirst(tk *ticket) bool {
 	claims := map[meterKey]bool{}
 	for _, w := range p.lost.line {
@@ -108,7 +107,7 @@ func (p *Process) isFirst(tk *ticket) bool {
 	return !p.claimed(claims, tk)
 }
 
-// claim notes which meters a waiting ticket wants something of: tickets behind it have to wait for it.
+// claim records the meters that a waiting ticket needs. Tickets behind it that need the same ones have to wait.
 func (p *Process) claim(claims map[meterKey]bool, tk *ticket) {
 	p.shares(tk, func(_ int, k meterKey) { claims[k] = true })
 }
@@ -118,7 +117,7 @@ func (p *Process) claimed(claims map[meterKey]bool, tk *ticket) (any bool) {
 	return any
 }
 
-// grant lets a ticket go.
+// grant grants a ticket here.
 func (p *Process) grant(tk *ticket, now store.Time) {
 	o := p.lost
 	p.take(tk, now)
@@ -129,7 +128,7 @@ func (p *Process) grant(tk *ticket, now store.Time) {
 	o.due = max(o.due, tk.due)
 }
 
-// collect ends a ticket that is spent with its grant, when its caller knows of it.
+// collect ends a ticket that is spent with its grant, once its caller knows of the grant.
 func (o *outage) collect(tk *ticket, now store.Time) {
 	if tk.once && o.held[tk.id] != nil {
 		o.isle.Close(tk.number, int64(now))
@@ -137,11 +136,11 @@ func (o *outage) collect(tk *ticket, now store.Time) {
 	}
 }
 
-// poll says what became of a ticket.
+// poll answers a poll of a ticket.
 func (p *Process) poll(op *store.Op, now store.Time) {
 	o, r := p.lost, &op.Result
 	if op.ID.N == 0 && op.Alive > 0 {
-		r.State = store.Granted // whether it has tickets is not known
+		r.State = store.Granted // only the store knows whether the session has tickets
 		return
 	}
 	if w := o.find(op.ID); w != nil {
@@ -166,7 +165,7 @@ func (p *Process) poll(op *store.Op, now store.Time) {
 		}
 	case p.queue[id] != nil:
 		w := p.queue[id]
-		w.kept, w.decided = true, 0 // whoever asks wants to be told
+		w.kept, w.decided = true, 0 // the caller is back and wants to be told
 		if i := p.enter(w); i != nil {
 			o.insert(i)
 		}
@@ -176,7 +175,7 @@ func (p *Process) poll(op *store.Op, now store.Time) {
 	}
 }
 
-// Serve grants tickets in the line that have room. It returns the tickets whose sessions have to be told, and
+// Serve grants the waiting tickets that have room. It returns the tickets whose sessions have to be told, and
 // when to call it again; 0: time alone makes no room.
 func (p *Process) Serve(now store.Time) (told []store.ID, next store.Time) {
 	o := p.lost

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// WaitersLive is how long an entry in the queue outlives the last word of its process. It is longer where
-	// there are many, because the store looks at them as often.
+	// WaitersLive is how long a waiting request outlives the last sign of life of its process. Each request of
+	// a session adds eachLives, because the store checks every request once in that time: many requests are checked less often.
 	WaitersLive = 10 * time.Second
 	eachLives   = time.Millisecond
-	// KeepEvery is how often the process says that it is there.
+	// KeepEvery is how often the process gives a sign of life for its waiting requests.
 	KeepEvery  = 3 * time.Second
-	mostMissed = 3 // of these, until a ticket is given up that no caller comes for
+	mostMissed = 3 // times KeepEvery, until a ticket without a caller is given up
 )
 
 // waiter is a ticket of this process that waits in the store.
@@ -23,14 +23,14 @@ type waiter struct {
 	tk       *ticket
 	deadline store.Time    // 0: none
 	kept     bool          // a caller waits for it
-	missed   int           // how often that was not so
-	decided  time.Duration // uptime at which its session was told that it does not wait any more; 0: it waits
-	order    int64         // in which tickets of this process came
+	missed   int           // how many times in a row no caller did
+	decided  time.Duration // uptime at which its session was told that it no longer waits; 0: it waits
+	order    int64         // of arrival
 	renewed  bool          // it was granted before
 }
 
-// Note records what became of operations that the store has carried out for a session. It returns what
-// has to be undone, because the caller has left.
+// Note records the results of operations that the store has carried out for a session. left reports that the caller has
+// gone; Note then returns the operations that undo its grants.
 func (p *Process) Note(s *Session, ops []store.Op, places limitmap.Map, left bool) (undo []store.Op) {
 	for i := range ops {
 		op := &ops[i]
@@ -44,14 +44,14 @@ func (p *Process) Note(s *Session, ops []store.Op, places limitmap.Map, left boo
 			s.user = who{op.Agent, op.Class}
 			switch {
 			case r.State != store.Granted && r.State != store.Waiting:
-			case left && op.ID.N == 0: // no caller knows of it
+			case left && op.ID.N == 0: // no caller knows the ticket
 				undo = append(undo, store.Op{Kind: store.OpCancel, ID: id})
-			case left: // its caller chose the id, and may ask again
+			case left: // the caller chose the id, and may ask again
 			case r.State == store.Waiting:
 				p.waits(newTicket(op, places), waiter{deadline: deadlineOf(op.Wait, r.Now)})
 			case !op.Spent:
 				p.granted.hold(newTicket(op, places), r)
-			default: // it has ended with its grant
+			default: // spent with its grant
 				tk := newTicket(op, places)
 				tk.granted, tk.due = r.GrantedAt, r.Now.Add(tk.ttl)
 				p.charge(tk, nil, r.Now, true)
@@ -59,7 +59,7 @@ func (p *Process) Note(s *Session, ops []store.Op, places limitmap.Map, left boo
 		case store.OpRenew:
 			p.renewed(op)
 		case store.OpPoll:
-			if p.lost != nil && p.lost.here(id) != id { // its caller was told of another one meanwhile
+			if p.lost != nil && p.lost.here(id) != id { // the caller has collected another grant meanwhile
 				r.ID = p.lost.here(id)
 			} else if p.polled(op, left) {
 				undo = append(undo, store.Op{Kind: store.OpCancel, ID: id})
@@ -83,7 +83,7 @@ func (p *Process) Note(s *Session, ops []store.Op, places limitmap.Map, left boo
 	return undo
 }
 
-// deadlineOf is when a wait that begins is over; 0: never.
+// deadlineOf returns when a wait that begins now is over; 0: never.
 func deadlineOf(wait time.Duration, now store.Time) store.Time {
 	if wait < 0 {
 		return 0
@@ -91,7 +91,7 @@ func deadlineOf(wait time.Duration, now store.Time) store.Time {
 	return now.Add(wait)
 }
 
-// renewed records that a ticket was exchanged.
+// renewed records the result of a renewal.
 func (p *Process) renewed(op *store.Op) {
 	r := &op.Result
 	tk := p.granted.open[r.ID]
@@ -112,8 +112,7 @@ func (p *Process) renewed(op *store.Op) {
 	delete(p.granted.open, r.ID)
 }
 
-// polled records what became of a ticket that a caller asked after. It reports whether the ticket was
-// collected for a caller that has left.
+// polled records the result of a poll. It reports whether the ticket was granted to a caller that has left.
 func (p *Process) polled(op *store.Op, left bool) bool {
 	r := &op.Result
 	w := p.queue[r.ID]
@@ -129,7 +128,7 @@ func (p *Process) polled(op *store.Op, left bool) bool {
 		}
 		return false
 	case r.State == store.Waiting:
-		w.kept, w.missed, w.decided = !left, 0, 0 // a ticket whose caller does not come back is let die
+		w.kept, w.missed, w.decided = !left, 0, 0 // without a caller, KeepWaiting gives it up after a while
 		return false
 	}
 	p.unqueue(r.ID)
@@ -138,7 +137,7 @@ func (p *Process) polled(op *store.Op, left bool) bool {
 	}
 	switch {
 	case left:
-	case w.tk.once: // it has ended with its grant
+	case w.tk.once: // spent with its grant
 		w.tk.granted, w.tk.due = r.GrantedAt, r.Now.Add(w.tk.ttl)
 		p.charge(w.tk, nil, r.Now, true)
 	default:
@@ -157,11 +156,11 @@ func (p *Process) Queued() []store.ID {
 	return ids
 }
 
-// KeepWaiting returns what tells the store that those who wait are alive, a few tickets to ask after, because
-// a message may have been lost, and cancels for tickets that no caller comes for.
+// KeepWaiting returns operations that keep waiting tickets alive in the store, a few tickets to poll, because a message may
+// have been lost, and cancels for tickets without a caller.
 func (p *Process) KeepWaiting(few int) (alive []store.Op, some []store.ID, gone []store.Op) {
 	sessions := map[uint64]int{}
-	for id, w := range p.queue { // in no order: it is others' turn each time
+	for id, w := range p.queue { // random order: each time other tickets are polled
 		if !w.kept {
 			if w.missed++; w.missed > mostMissed {
 				p.unqueue(id)
@@ -181,8 +180,8 @@ func (p *Process) KeepWaiting(few int) (alive []store.Op, some []store.ID, gone 
 	return alive, some, gone
 }
 
-// AskedAfter takes in polls of tickets that wait in the store, at an uptime. It returns the tickets whose
-// sessions have to be told, and cancels for those that were told before and were not collected since.
+// AskedAfter records polls that the process made at uptime up. It returns the tickets whose sessions have to be told that
+// they no longer wait, and cancels for those that were told before and have not collected since.
 func (p *Process) AskedAfter(ops []store.Op, up time.Duration) (over []store.ID, undo []store.Op) {
 	for i := range ops {
 		id := ops[i].ID

@@ -2,14 +2,14 @@ package outage
 
 import "github.com/sluicehq/sluice/store"
 
-// numbers are those of tickets that are granted without the store, or wait here.
+// numbers gives numbers to tickets that are granted without the store, or wait here.
 type numbers struct {
-	base   uint64 // they come after it; 0: there are none yet
+	base   uint64 // all numbers are above it; 0: none was given yet
 	last   uint64 // how many were given to granted tickets
-	queued uint64 // to waiting ones
-	pass   uint64 // the number that sessions are moved past on an attempt to return
-	passed uint64 // and may have been on an earlier one
-	top    uint64 // what was given until then is not above it; 0: the store has heard of no attempt
+	queued uint64 // how many were given to waiting tickets
+	pass   uint64 // the number that the current attempt to return moves sessions past
+	passed uint64 // the number that an earlier attempt may have moved them past
+	top    uint64 // no number given before the last attempt is above it; 0: the store has heard of no attempt
 }
 
 // span is a range of numbers.
@@ -17,12 +17,12 @@ type span struct{ from, to uint64 }
 
 const (
 	maxSpans  = 256
-	localGap  = 1 << 20 // between what the store may have given by now and what is given here
-	queuedGap = 1 << 32 // waiting tickets are numbered apart, so that they can come after all granted ones
+	localGap  = 1 << 20 // between numbers that the store may have given and those given here
+	queuedGap = 1 << 32 // waiting tickets get numbers above those of all granted ones
 	localSpan = 1 << 33
 )
 
-// newID names a ticket that is granted here, or waits here.
+// newID returns an id for a ticket that is granted here, or waits here.
 func (p *Process) newID(session uint64, waits bool) store.ID {
 	p.rebase()
 	n := &p.lost.numbers
@@ -34,8 +34,7 @@ func (p *Process) newID(session uint64, waits bool) store.ID {
 	return store.ID{Session: session, N: n.base + n.last}
 }
 
-// rebase chooses which numbers are given here: higher ones than the store may have given, and than sessions
-// may have been moved past.
+// rebase chooses the base, above all numbers that the store may have given and that sessions may have been moved past.
 func (p *Process) rebase() {
 	n := &p.lost.numbers
 	if n.base != 0 {
@@ -43,7 +42,7 @@ func (p *Process) rebase() {
 	}
 	n.last, n.queued = 0, 0
 	last := len(p.spans) - 1
-	if n.top != 0 { // the store has given none since
+	if n.top != 0 { // the store has given out none since
 		n.base = n.top + localGap
 		p.spans[last].to = n.base + localSpan
 		return
@@ -57,8 +56,8 @@ func (p *Process) rebase() {
 	}
 }
 
-// passing chooses the number that sessions are moved past on the way back. The store goes on from there, so
-// a caller that begins to wait here while the attempt is under way gets a number far above it.
+// passing chooses the number that sessions are moved past on the way back. The store continues from there, so a ticket
+// that begins to wait here while the attempt is under way gets a number far above it.
 func (p *Process) passing() uint64 {
 	p.rebase()
 	n := &p.lost.numbers
@@ -69,7 +68,7 @@ func (p *Process) passing() uint64 {
 	return n.pass
 }
 
-// isLocal reports whether a ticket was granted here, or waited here.
+// isLocal reports whether a ticket got its number here, in this outage or an earlier one.
 func (p *Process) isLocal(id store.ID) bool {
 	for _, s := range p.spans {
 		if id.N > s.from && id.N < s.to {
@@ -79,8 +78,8 @@ func (p *Process) isLocal(id store.ID) bool {
 	return false
 }
 
-// Excuse reports a ticket that the store does not know as ended if it was granted here: the store has never
-// heard of it.
+// Excuse changes the result of an operation on a ticket that the store does not know, if the ticket was granted here: it
+// counts as ended, because the store has never heard of it.
 func (p *Process) Excuse(op *store.Op) {
 	if id := op.Result.ID; Of(id.Session) != p.number || !p.isLocal(id) {
 		return

@@ -7,26 +7,26 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// outage is the time in which the store cannot be reached.
+// outage is the state of one outage, from Begin to End.
 type outage struct {
 	since   store.Time
 	granted int64
 	numbers numbers
 
-	isle    *isle // nil: the process has no share
-	held    map[store.ID]*ticket
-	heardOf map[store.ID]bool               // tickets that the store may have heard of on an attempt to return
-	due     store.Time                      // when the last of the tickets granted here is over
-	user    who                             // the last that was granted something
-	users   map[uint64]who                  // an agent of each session that was granted something
+	isle    *isle                           // nil: the process has no share
+	held    map[store.ID]*ticket            // open tickets that were granted here
+	heardOf map[store.ID]bool               // tickets that the store may know from an attempt to return
+	due     store.Time                      // when the last ticket granted here expires
+	user    who                             // of the last grant
+	users   map[uint64]who                  // of the last grant of each session
 	loose   map[meterKey][]policy.Lingering // charges that the store may or may not have
-	line    []*islander                     // who waits here, in order
-	early   map[store.ID]*early             // tickets of the store's queue that were granted here
-	sayings []saying                        // what was said of the store's tickets
-	again   []store.Op                      // acquires that were sent on the way back, and may not have arrived
-	paused  store.Time                      // until then nothing is granted: the provider has said so
-	cause   string
-	halted  bool // on the way back: nothing is granted
+	line    []*islander                     // tickets that wait here, in order
+	early   map[store.ID]*early             // tickets that wait in the store and were granted here
+	sayings []saying                        // operations on the store's tickets, for the return
+	again   []store.Op                      // acquires sent on the way back that may not have arrived
+	paused  store.Time                      // until then nothing is granted, after a refusal by the provider
+	cause   string                          // of the pause
+	halted  bool                            // on the way back: nothing is granted
 }
 
 // saying is an operation that the store is told when it is back.
@@ -37,8 +37,8 @@ type saying struct {
 
 const maxSayings = 4096
 
-// Begin takes in that the store cannot be reached. rtt is how long the answer took that the time is
-// reckoned from. Afterwards [Process.Serve] has to be called.
+// Begin begins an outage. rtt is how long the call took whose reply gave the server's time. Call [Process.Serve]
+// afterwards.
 func (p *Process) Begin(now store.Time, rtt time.Duration) {
 	p.lost = &outage{
 		since: now, held: map[store.ID]*ticket{}, users: map[uint64]who{}, heardOf: map[store.ID]bool{}, early: map[store.ID]*early{},
@@ -47,7 +47,7 @@ func (p *Process) Begin(now store.Time, rtt time.Duration) {
 	p.enterAll()
 }
 
-// Mode is what a session does in an outage: a process without a share is closed.
+// Mode returns what a session does in an outage. FailShare without a share becomes FailClosed.
 func (p *Process) Mode(s *Session) store.OnFailure {
 	if s.Spec.OnFailure == store.FailShare && (!s.Member || p.lost != nil && p.lost.isle == nil) {
 		return store.FailClosed
@@ -55,12 +55,12 @@ func (p *Process) Mode(s *Session) store.OnFailure {
 	return s.Spec.OnFailure
 }
 
-// Outage describes the outage to a session, but for its cause.
+// Outage describes the outage to a session, without its cause.
 func (p *Process) Outage(s *Session) store.Outage {
 	return store.Outage{Since: p.lost.since, Mode: p.Mode(s), Granted: p.lost.granted}
 }
 
-// Put keeps operations on tickets for when the store is back.
+// Put keeps operations on tickets until the store is back.
 func (p *Process) Put(now store.Time, ops ...store.Op) {
 	if p.lost != nil {
 		p.lost.put(now, ops...)
@@ -79,14 +79,14 @@ func (o *outage) put(now store.Time, ops ...store.Op) {
 		default:
 			continue
 		}
-		if len(o.sayings) < maxSayings { // else tickets end with their time to live
+		if len(o.sayings) < maxSayings { // beyond that, tickets end when they expire
 			op.Result = store.Result{}
 			o.sayings = append(o.sayings, saying{op, now})
 		}
 	}
 }
 
-// said is what the store is told of something that was said a while ago.
+// said returns the operation as the store has to be told it now, after some delay.
 func (s *saying) said(now store.Time) store.Op {
 	op := s.op
 	late := now.Sub(s.at)
@@ -96,7 +96,7 @@ func (s *saying) said(now store.Time) store.Op {
 	if len(op.Observed) > 0 {
 		list := make([]store.Observed, len(op.Observed))
 		for i, o := range op.Observed {
-			list[i] = store.Observed{Limit: o.Limit, Size: o.Size, Remaining: -1, ResetIn: -1} // the rest was true then
+			list[i] = store.Observed{Limit: o.Limit, Size: o.Size, Remaining: -1, ResetIn: -1} // the rest is out of date
 		}
 		op.Observed = list
 	}

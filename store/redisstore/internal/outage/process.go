@@ -9,35 +9,35 @@ import (
 
 // Process is what one process knows of one pool. It is not safe for concurrent use.
 type Process struct {
-	number   uint64 // of the process
+	number   uint64 // of the process, part of its session ids
 	spec     store.Spec
 	limits   [store.MaxLimits]limit
 	sessions map[uint64]*Session
 	granted  granted
 	queue    map[store.ID]*waiter // tickets that wait in the store
 	member   membership
-	arrivals int64   // of tickets that wait
-	highest  uint64  // number of a ticket
-	spans    []span  // numbers that were given out without the store
-	lost     *outage // nil while the store can be reached
+	arrivals int64   // counts tickets that began to wait
+	highest  uint64  // ticket number seen
+	spans    []span  // of ticket numbers given out without the store
+	lost     *outage // nil while the store is in reach
 }
 
 // Session is one session of the process on the pool.
 type Session struct {
 	ID      uint64
 	Spec    store.Spec
-	Member  bool // it speaks for a process that has a share
-	user    who  // the last that asked
+	Member  bool // the session makes its process a member, with a share
+	user    who  // of the last acquire
 	touched bool // the session itself is a member
 }
 
-// who speaks for a session.
+// who is the agent in whose name a session's own operations go out.
 type who struct {
 	agent string
 	class uint8
 }
 
-// New returns a process that knows nothing yet. Its number tells its sessions from those of others.
+// New returns a process that knows nothing yet. Its number distinguishes its sessions from those of other processes.
 func New(number uint64) *Process {
 	return &Process{number: number, sessions: map[uint64]*Session{}, queue: map[store.ID]*waiter{}, granted: newGranted()}
 }
@@ -45,13 +45,13 @@ func New(number uint64) *Process {
 // Of returns the process that a session belongs to.
 func Of(session uint64) uint64 { return session >> 16 }
 
-// memberID is the session of the process as a member: sessions of callers begin at 1.
+// memberID returns the session of the process as a member. Sessions of callers begin at 1.
 func (p *Process) memberID() store.ID { return store.ID{Session: p.number << 16} }
 
 // Spec returns the spec of the pool, for reading.
 func (p *Process) Spec() *store.Spec { return &p.spec }
 
-// Learn takes in the spec of the pool. What is recorded by limit moves to where the limits are by now.
+// Learn records the spec of the pool. Records kept by limit move with their limits.
 func (p *Process) Learn(spec store.Spec) {
 	to := make([]int, len(p.spec.Limits))
 	moved := false
@@ -81,7 +81,7 @@ func (p *Process) Learn(spec store.Spec) {
 	p.granted.remap(to)
 }
 
-// each visits all tickets.
+// each calls f for every ticket.
 func (p *Process) each(f func(*ticket)) {
 	for _, tk := range p.granted.open {
 		f(tk)
@@ -109,8 +109,8 @@ func (p *Process) Join(s *Session) {
 	}
 }
 
-// Leave removes a session. It returns what to tell the store: what waits is cancelled, and the last member
-// leaves.
+// Leave removes a session. It returns the operations to send: cancels of waiting tickets, and with the last session of
+// the member that the member leaves.
 func (p *Process) Leave(s *Session) (ops []store.Op) {
 	delete(p.sessions, s.ID)
 	for id := range p.queue {
@@ -163,7 +163,7 @@ func (p *Process) Waiting(f func(*Session) bool) (ids []store.ID) {
 	return ids
 }
 
-// Notes is how much is recorded: open tickets, and tickets that wait in the store.
+// Notes returns how many tickets are recorded as open, and how many as waiting in the store.
 func (p *Process) Notes() (open, waiting int) { return len(p.granted.open), len(p.queue) }
 
 func compareIDs(a, b store.ID) int {

@@ -7,19 +7,20 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// A ticket that waits in the store when that is lost waits here as well, in the order in which the tickets came. The store
-// may grant it too, for a process that does not hear of it. So a grant here has a number of its own, and the entry in the store
-// stays as it is until the caller has collected the grant: then it is withdrawn, which gives back whatever it has got there. A
-// grant that was not collected when the store is back is taken back, and the ticket goes on waiting there.
+// Tickets that wait in the store when an outage begins wait here as well, in order of arrival. The store may also grant
+// them without this process hearing of it. So a grant here gets a number of its own, and the ticket in the store keeps
+// waiting until the caller has collected the grant. Then the ticket is withdrawn, which gives back a grant that it may
+// have got in the store. When the store is back, grants that were not collected are taken back, and their tickets go on
+// waiting there.
 
-// early is a ticket of the store's queue that was granted here.
+// early is a ticket that waits in the store and was granted here.
 type early struct {
-	w         *islander // as which it waited
-	tk        *ticket   // that was granted instead
-	collected bool      // its caller knows
+	w         *islander // the waiting ticket
+	tk        *ticket   // the ticket that was granted instead
+	collected bool      // the caller knows of the grant
 }
 
-// arrives numbers tickets that begin to wait.
+// arrives numbers tickets in the order in which they begin to wait.
 func (p *Process) arrives() int64 {
 	p.arrivals++
 	return p.arrivals
@@ -28,7 +29,7 @@ func (p *Process) arrives() int64 {
 // waits records that a ticket waits in the store.
 func (p *Process) waits(tk *ticket, w waiter) {
 	w.tk, w.kept, w.order = tk, true, p.arrives()
-	if was := p.queue[tk.id]; was != nil { // it was asked for twice
+	if was := p.queue[tk.id]; was != nil { // a repeated acquire
 		w.order = was.order
 		p.unqueue(tk.id)
 	}
@@ -38,7 +39,7 @@ func (p *Process) waits(tk *ticket, w waiter) {
 	}
 }
 
-// unqueue forgets a ticket that does not wait in the store any more.
+// unqueue forgets a ticket that no longer waits in the store.
 func (p *Process) unqueue(id store.ID) {
 	delete(p.queue, id)
 	if o := p.lost; o != nil {
@@ -49,8 +50,8 @@ func (p *Process) unqueue(id store.ID) {
 	}
 }
 
-// enter returns what waits here for a ticket that waits in the store; nil: nothing does. A ticket that was granted before waits
-// in the store only: its caller knows it by its number, under which nothing can be granted here.
+// enter returns the entry in the local queue for a ticket that waits in the store, or nil if it waits there only. A
+// renewed ticket waits there only: its caller knows it by its number, and grants here have numbers of their own.
 func (p *Process) enter(w *waiter) *islander {
 	s := p.sessions[w.tk.id.Session]
 	if p.lost == nil || s == nil || p.Mode(s) != store.FailShare || !w.kept || w.renewed {
@@ -59,7 +60,7 @@ func (p *Process) enter(w *waiter) *islander {
 	return &islander{tk: w.tk, deadline: w.deadline, order: w.order, stored: true}
 }
 
-// enterAll has all tickets that wait in the store wait here.
+// enterAll queues all tickets here that wait in the store.
 func (p *Process) enterAll() {
 	for _, w := range p.queue {
 		if i := p.enter(w); i != nil {
@@ -69,18 +70,18 @@ func (p *Process) enterAll() {
 	slices.SortFunc(p.lost.line, before)
 }
 
-// before orders the line: by class, and within one by arrival.
+// before orders the queue by class, and within a class by arrival.
 func before(a, b *islander) int {
 	return cmp.Or(cmp.Compare(a.tk.rank(), b.tk.rank()), cmp.Compare(a.order, b.order))
 }
 
-// insert puts a ticket in line.
+// insert queues a ticket.
 func (o *outage) insert(w *islander) {
 	at, _ := slices.BinarySearchFunc(o.line, w, before)
 	o.line = slices.Insert(o.line, at, w)
 }
 
-// find returns the ticket in line that has an id; nil: there is none.
+// find returns the waiting ticket with an id, or nil.
 func (o *outage) find(id store.ID) *islander {
 	if i := slices.IndexFunc(o.line, func(w *islander) bool { return w.tk.id == id }); i >= 0 {
 		return o.line[i]
@@ -96,11 +97,11 @@ func (p *Process) move(w *islander, now store.Time) {
 	p.lost.early[w.tk.id] = &early{w: w, tk: &tk}
 }
 
-// mayHave reports that the store may have heard of a ticket that waits here on an attempt to return, or would not take its number
-// for a new one.
+// mayHave reports whether the store may know a ticket that waits here from an attempt to return, or would not accept its
+// number for a new ticket.
 func (o *outage) mayHave(id store.ID) bool { return o.heardOf[id] || id.N <= o.numbers.passed }
 
-// retire gives up a ticket whose wait is over.
+// retire gives up a ticket whose deadline has passed.
 func (p *Process) retire(w *islander, now store.Time) {
 	if w.stored {
 		p.withdraw(w.tk.id)
@@ -109,7 +110,7 @@ func (p *Process) retire(w *islander, now store.Time) {
 	}
 }
 
-// takeBack undoes that. Nothing was sent.
+// takeBack undoes move. The caller has not learnt of the grant, so no request went out.
 func (p *Process) takeBack(m *early) {
 	o := p.lost
 	if delete(o.held, m.tk.id); o.isle != nil {
@@ -119,7 +120,7 @@ func (p *Process) takeBack(m *early) {
 	delete(o.early, m.w.tk.id)
 }
 
-// takeAllBack has tickets wait in the store again whose callers have not collected them.
+// takeAllBack takes back all grants that were not collected. Their tickets wait again.
 func (p *Process) takeAllBack() {
 	for _, m := range p.lost.early {
 		if !m.collected {
@@ -129,7 +130,8 @@ func (p *Process) takeAllBack() {
 	}
 }
 
-// here returns the number under which a ticket is known here: another one if it was granted instead of it and collected.
+// here returns the id under which a ticket is known here: that of the grant that replaced it, if the caller has
+// collected one.
 func (o *outage) here(id store.ID) store.ID {
 	if m := o.early[id]; m != nil && m.collected {
 		return m.tk.id
@@ -137,7 +139,7 @@ func (o *outage) here(id store.ID) store.ID {
 	return id
 }
 
-// collectEarly gives a ticket that was granted here to its caller, and withdraws the one that waits in the store.
+// collectEarly records that the caller knows of a grant made here, and withdraws the ticket that waits in the store.
 func (p *Process) collectEarly(id store.ID) {
 	if m := p.lost.early[id]; m != nil && !m.collected {
 		m.collected = true
@@ -145,9 +147,9 @@ func (p *Process) collectEarly(id store.ID) {
 	}
 }
 
-// withdraw gives up a ticket that waits in the store, whatever has become of it there.
+// withdraw cancels a ticket that waits in the store, waiting or granted by now.
 func (p *Process) withdraw(id store.ID) {
 	delete(p.queue, id)
-	// There may be more of them than of other sayings, but never more than could wait.
+	// Not bounded by maxSayings: there are never more cancels than tickets that waited.
 	p.lost.sayings = append(p.lost.sayings, saying{op: store.Op{Kind: store.OpCancel, ID: id}})
 }

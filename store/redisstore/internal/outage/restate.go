@@ -7,9 +7,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Restate lists what this process holds and who of it waits, for a store that has lost its memory: tickets in
-// the order of their numbers, and that the process is a member. Its share is unknown until
-// [Process.Restated] has the answers.
+// Restate lists what this process holds and what waits, for a store that has lost data: tickets in the order of their
+// numbers, and that the process is a member. Its share is unknown until [Process.Restated] has the results.
 func (p *Process) Restate(now store.Time) (ops []store.Op) {
 	users := map[uint64]who{}
 	for id, tk := range p.granted.open {
@@ -34,7 +33,7 @@ func (p *Process) Restate(now store.Time) (ops []store.Op) {
 			users[s.ID] = s.user
 		}
 	}
-	if p.highest > 0 && p.lost == nil { // a return from an outage does so itself, with higher numbers
+	if p.highest > 0 && p.lost == nil { // in an outage, Return moves sessions past higher numbers
 		for session, u := range users {
 			ops = append(ops, u.pass(store.ID{Session: session, N: p.highest + 1})...)
 		}
@@ -54,7 +53,7 @@ func (p *Process) Restate(now store.Time) (ops []store.Op) {
 	return ops
 }
 
-// Restated takes in the answers. It returns the tickets that do not wait any more.
+// Restated records the results. It returns the tickets that no longer wait.
 func (p *Process) Restated(ops []store.Op) (over []store.ID) {
 	for i := range ops {
 		op := &ops[i]

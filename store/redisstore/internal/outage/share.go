@@ -7,23 +7,23 @@ import (
 )
 
 const (
-	touchWithin = 1500 * time.Millisecond // a touch that arrives later than this does nothing
+	touchWithin = 1500 * time.Millisecond // a touch that arrives later than this has no effect
 	silentAfter = 3 * time.Second         // when the pool begins to withhold a silent member's share
 )
 
-// membership is this process among the members of a pool. All its sessions share it.
+// membership is this process as a member of a pool. All its sessions share it.
 type membership struct {
 	users   int        // sessions
-	share   int64      // what it was told last: one part in so many; 0: none
-	heard   store.Time // when the pool was last known to have heard of it
-	expires store.Time // the end of its lease, by that
-	pending store.Time // until when a touch counts that was not answered; 0: all were
+	share   int64      // the share last told is 1/share of the pool; 0: none
+	heard   store.Time // when the pool last answered a touch
+	expires store.Time // when its lease ends, counted from then
+	pending store.Time // until when a touch without an answer may still take effect; 0: all were answered
 }
 
-// Share is what the process was told last that it has of the pool: one part in so many; 0: none.
+// Share returns n if the process was last told a share of 1/n of the pool, and 0 if it has none.
 func (p *Process) Share() int64 { return p.member.share }
 
-// Touch returns the operation that says that the process is there, and whether it is a member at all.
+// Touch returns the heartbeat of the process, and whether the process is a member at all.
 func (p *Process) Touch(now store.Time) (op store.Op, member bool) {
 	m := &p.member
 	if m.users == 0 {
@@ -34,7 +34,7 @@ func (p *Process) Touch(now store.Time) (op store.Op, member bool) {
 	return op, true
 }
 
-// Touched takes in the answer to Touch.
+// Touched records the result of Touch.
 func (p *Process) Touched(r *store.Result) {
 	m := &p.member
 	if m.users == 0 {
@@ -45,7 +45,7 @@ func (p *Process) Touched(r *store.Result) {
 		if r.Reason.Code == store.CodeFull {
 			m.share = 0
 		}
-		return // it came too late: the next one will not
+		return // it arrived too late; the next one follows soon
 	}
 	lease := p.spec.Lease
 	if lease <= 0 {

@@ -7,17 +7,17 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// ticket is one that was granted, or waits.
+// ticket is a ticket that was granted, or waits.
 type ticket struct {
 	id                            store.ID
 	agent, user, model, tool, key string
 	class                         uint8
 	tie                           store.Tie
-	retry, emergency, once        bool                   // once: it is spent with its grant
-	amounts                       [store.MaxLimits]int64 // by the pool's limits
+	retry, emergency, once        bool                   // once: spent with its grant
+	amounts                       [store.MaxLimits]int64 // in the order of the pool's limits
 	ttl                           time.Duration
-	since, granted, answered, due store.Time // since: it was asked for
-	number                        int        // on the island; -1: it is not there
+	since, granted, answered, due store.Time // since: when it was asked for
+	number                        int        // in the [policy.Island]; -1: not in it
 }
 
 func newTicket(op *store.Op, places limitmap.Map) *ticket {
@@ -34,7 +34,7 @@ func newTicket(op *store.Op, places limitmap.Map) *ticket {
 	return tk
 }
 
-// again returns the acquire that says a ticket once more.
+// again returns the acquire that asks for a ticket again.
 func (tk *ticket) again() store.Op {
 	return store.Op{
 		Kind: store.OpAcquire, ID: tk.id, Agent: tk.agent, User: tk.user, Model: tk.model, Tool: tk.tool, Key: tk.key,
@@ -42,14 +42,14 @@ func (tk *ticket) again() store.Op {
 	}
 }
 
-// forced is again for a ticket that is held, with the time that it has left.
+// forced is again for an open ticket, by force and with the time that it has left.
 func (tk *ticket) forced(now store.Time) store.Op {
 	op := tk.again()
 	op.Force, op.TTL = true, min(max(tk.due.Sub(now), time.Millisecond), store.MaxTTL)
 	return op
 }
 
-// rank orders the line of callers that wait here.
+// rank orders the queue: emergencies first, then by class.
 func (tk *ticket) rank() int {
 	if tk.emergency {
 		return -1

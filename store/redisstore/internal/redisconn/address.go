@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Mode is how a Redis is set up.
+// Mode is how Redis is deployed.
 type Mode uint8
 
-// The three set-ups.
+// The three deployments.
 const (
 	Single   Mode = iota // one server
 	Cluster              // a Redis Cluster; the hosts are some of its nodes
@@ -28,41 +28,39 @@ func (m Mode) String() string {
 	}
 }
 
-// What an address says if its URL does not.
+// The defaults of an [Address].
 const (
 	DefaultPrefix  = "sluice"
 	DefaultTimeout = 2 * time.Second
 )
 
-// Address says how to reach a Redis. It is made by [Parse]. Its passwords are in no field
-// that can be printed, so that it can be logged as it is.
+// Address says how to reach Redis. [Parse] makes it. It is safe to log: its passwords are in no field that fmt prints.
 type Address struct {
 	Mode  Mode
 	Hosts []string // host:port, with IPv6 in brackets; the path of a socket for redis+unix
 	User  string
 	DB    int
-	// Prefix begins every key and every channel: PREFIX:...
+	// Prefix begins the name of every key and every channel: PREFIX:...
 	Prefix string
-	// Timeout is how long a new connection may take, and how long an answer may be outstanding
-	// before its connection counts as dead.
+	// Timeout is how long connecting may take, and how long a connection may owe a reply before it counts as dead.
 	Timeout time.Duration
 
 	Master       string // name of the master that the sentinels watch
-	SentinelUser string // who we are at the sentinels
+	SentinelUser string // for logging in to the sentinels
 
 	TLS        bool
 	Cert, Key  string // files with the client's certificate and its key
-	CA         string // file with the authorities that the server's certificate may come from
+	CA         string // file with the authorities that may have signed the server's certificate
 	ServerName string // name that the server's certificate must have; "": that of the host
-	Insecure   bool   // any certificate will do: for tests
+	Insecure   bool   // accept any certificate, for tests
 
 	unix             bool
 	password         secret
 	sentinelPassword secret
 }
 
-// secret is a text that is not to be seen. It is held by reference: fmt prints a pointer
-// inside a struct as a number, also where it cannot call String.
+// secret is a text that must not be printed. It is a pointer, because fmt prints a pointer inside a struct as a number even
+// where it cannot call String.
 type secret struct{ text *string }
 
 func newSecret(s string) secret {
@@ -88,8 +86,7 @@ func (s secret) String() string {
 	return stars
 }
 
-// String returns the URL for people to read, with *** for each password. What has its default is
-// left out.
+// String returns the URL with *** for each password. It leaves out defaults.
 func (a Address) String() string {
 	var b strings.Builder
 	b.WriteString("redis")
@@ -155,13 +152,13 @@ func (a Address) writeQuery(b *strings.Builder) {
 	}
 }
 
-// GoString keeps %#v from looking inside.
+// GoString keeps %#v from printing the fields.
 func (a Address) GoString() string { return "link.Address{" + a.String() + "}" }
 
-// escape is undone by url.PathUnescape, and leaves nothing that divides the parts of a URL.
+// escape escapes everything that separates the parts of a URL. url.PathUnescape undoes it.
 func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 
-// escapePath is escape for what people like to read with its slashes and colons.
+// escapePath is escape without slashes and colons, which are easier to read as they are.
 func escapePath(s string) string {
 	return strings.NewReplacer("%2F", "/", "%3A", ":").Replace(escape(s))
 }

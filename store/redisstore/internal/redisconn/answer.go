@@ -2,11 +2,10 @@ package redisconn
 
 import "strings"
 
-// answers are the error replies of a server, by the word they begin with.
+// answers are the error replies of a server, by their first word.
 //
-// Those that are FaultNotRun are known to have changed nothing, also when a script's own
-// commands met them half-way: a server raises them only at the first write of a
-// script, and once a script has written something it is let finish.
+// FaultNotRun means that nothing was changed, even if a command inside a script got the error: a server raises these only
+// at the first write of a script, and lets a script finish once it has written something.
 var answers = map[string]verdict{
 	"LOADING":     {fault: FaultNotRun, what: "Redis is loading its data", hint: "it serves when that is done"},
 	"READONLY":    {fault: FaultNotRun, what: "this Redis is a replica and takes no writes", hint: "a failover is followed with redis+sentinel:// and redis+cluster://; with redis:// give the master's address"},
@@ -31,7 +30,7 @@ type phrase struct {
 	verdict
 }
 
-// phrases are error replies that have no word of their own.
+// phrases are error replies without a distinct first word.
 var phrases = []phrase{
 	{"max number of clients", verdict{fault: FaultNotRun, what: "Redis has as many clients as it may (maxclients)", hint: "raise maxclients, or close what is not used"}},
 	{"AUTH <password> called without", verdict{fault: FaultUnfit, what: "this Redis has no password, but one was given", hint: "leave it out, or set one with requirepass"}},
@@ -48,15 +47,15 @@ const rightsHint = "give the user what Sluice needs: ACL SETUSER name ~PREFIX:* 
 
 var noLua = verdict{fault: FaultUnfit, what: "this server has no Lua scripting", hint: "install the package that adds it (for Valkey its Lua module, which some distributions package apart), or use Redis"}
 
-// judgeAnswer is about error replies.
+// judgeAnswer classifies an error reply.
 func judgeAnswer(text string) verdict {
-	text = inner(strings.TrimPrefix(text, "ERR ")) // which rueidis has taken off
+	text = inner(strings.TrimPrefix(text, "ERR ")) // rueidis usually removes the prefix
 	word, _, _ := strings.Cut(text, " ")
 	if v, ok := answers[word]; ok {
 		return v
 	}
 	if word == "NOPERM" || strings.Contains(text, "user executing the script can't") || strings.Contains(text, "ACL failure in script") {
-		text, _, _ = strings.Cut(text, " script: ") // what follows is where in the script it was
+		text, _, _ = strings.Cut(text, " script: ") // the position in the script follows
 		return verdict{fault: FaultUnfit, what: "Redis refuses this to its user", hint: rightsHint, detail: text}
 	}
 	for _, p := range phrases {
@@ -65,15 +64,15 @@ func judgeAnswer(text string) verdict {
 		}
 	}
 	if command, ok := strings.CutPrefix(text, "unknown command "); ok {
-		command, _, _ = strings.Cut(command, ",") // what follows are its arguments
+		command, _, _ = strings.Cut(command, ",") // its arguments follow
 		return verdict{fault: FaultUnfit, what: "this server lacks a command", detail: command, hint: "use Redis " + oldest + " or later, or Valkey"}
 	}
 	return verdict{fault: FaultScript, what: "the script failed", detail: text}
 }
 
-// inner finds what a command inside a script met. Redis 7 hands it on as it is; before, it
-// stands behind the script's own words: "Error running script (call to f_...):
-// @user_script:1: @user_script: 1: -OOM command not allowed ...".
+// inner returns the error of a command inside a script. Redis 7 reports that error as it is. Older versions put it at the
+// end of the script's error: "Error running script (call to f_...): @user_script:1: @user_script: 1: -OOM command not
+// allowed ...".
 func inner(text string) string {
 	if !strings.HasPrefix(text, "Error running script") {
 		return text

@@ -19,34 +19,32 @@ import (
 const (
 	// pingGap is how long a connection may be idle before it is sent a PING.
 	//
-	// How a server that takes bytes and says nothing is noticed (it is stopped, or the network
-	// is a black hole): a call returns by its deadline, and its connection is given up; the next call
-	// dials anew. One that waits for messages is given up at most 2 x pingGap + Timeout after it died;
-	// one that is idle is found dead by the system, or by the next call. When the server goes on,
-	// calls are served at once.
+	// A server may accept bytes and never reply, because it is stopped or the network drops packets. A call then returns
+	// by its deadline and gives up its connection; the next call dials anew. A connection that waits for messages is given
+	// up at most 2 x pingGap + Timeout after it died. The system, or the next call, finds idle dead connections. When the
+	// server resumes, it serves calls at once.
 	pingGap = time.Second
 
-	// refreshGap is how often the sentinels are asked who the master is, should their message
-	// be missed: a demoted master stays alive, so nothing else tells.
+	// refreshGap is how often rueidis asks the sentinels for the master, in case their message was missed: a demoted master
+	// stays alive, so nothing else tells.
 	refreshGap = 3 * time.Second
 
-	// renewGap is how often, at most, connections to a server that takes no writes are made anew.
+	// renewGap is the shortest time between renewals of the connections to a server that takes no writes.
 	renewGap = time.Second
 
 	maxWires = 16          // connections for calls
-	idleFor  = time.Minute // after which one that is not needed is closed
+	idleFor  = time.Minute // after which an unused connection is closed
 
 	ringScale = 9 // of the queue of a connection: 512 calls
-	// maxCalls bounds the calls that are under way, so that the queue of a connection, which
-	// ignores contexts when it is full, never is: it holds at most as many whose callers have
-	// left when things went wrong, as many again that came since, and some of rueidis' own.
+	// maxCalls bounds the calls under way, so that the queue of a connection never fills: a full queue ignores contexts.
+	// After a failure it may hold maxCalls calls whose callers have left, as many new ones, and some of rueidis' own.
 	maxCalls   = 1<<(ringScale-1) - 16
-	bufferSize = 32 << 10 // each way; a batch and its answer are smaller
+	bufferSize = 32 << 10 // each way; a batch and its reply are smaller
 	maxMoves   = 8        // redirections followed for one call
 	clientName = "sluice" // as CLIENT LIST shows it
 )
 
-// options translates the address.
+// options returns the options of rueidis for the address.
 func (l *Link) options() (rueidis.ClientOption, error) {
 	a := l.address
 	o := rueidis.ClientOption{
@@ -60,9 +58,9 @@ func (l *Link) options() (rueidis.ClientOption, error) {
 
 		ConnWriteTimeout: a.Timeout,
 
-		// A connection carries one call at a time, which its caller writes and reads by itself: what
-		// goroutines ask at the same time is in one call already, so that few are under way, and a pipeline's
-		// hand-over between goroutines costs each a fifth of its time.
+		// A connection carries one call at a time, and the caller writes and reads it itself. The store combines concurrent
+		// requests into one call, so few calls are under way, and a pipeline's hand-over between goroutines would cost each
+		// call a fifth of its time.
 		DisableAutoPipelining: true,
 		BlockingPoolSize:      maxWires,
 		BlockingPoolCleanup:   idleFor,
@@ -71,8 +69,8 @@ func (l *Link) options() (rueidis.ClientOption, error) {
 		ReadBufferEachConn:  bufferSize,
 		WriteBufferEachConn: bufferSize,
 
-		DisableCache:  true, // nothing is read that could be cached
-		DisableRetry:  true, // what is repeated is decided by who knows what it means
+		DisableCache:  true, // scripts cannot be cached
+		DisableRetry:  true, // the callers know which calls may be repeated
 		ClientSetInfo: rueidis.DisableClientSetInfo,
 
 		ForceSingleClient: a.Mode == Single,
@@ -121,31 +119,29 @@ func tlsConfig(a Address) (*tls.Config, error) {
 	return c, nil
 }
 
-// wires are the open connections of a link. They are kept so that closing it need not wait for
-// a server that says nothing.
+// wires tracks the open connections of a link, so that closing it need not wait for a server that does not reply.
 type wires struct {
-	life    context.Context // ends when the link is closed: nothing is dialled any more
+	life    context.Context // ends when the link is closed; dial then refuses
 	unix    bool
 	timeout time.Duration
 
-	// calm is set while calls are answered. It is not when one was not, or a connection is
-	// closed, until one is.
+	// calm reports that the last call was answered and no connection was closed since.
 	calm atomic.Bool
 
 	mu      sync.Mutex
-	open    map[*wire]struct{} // nil once they are cut
-	renewed time.Time          // when they were last closed to be dialled anew
+	open    map[*wire]struct{} // nil after cut
+	renewed time.Time          // when renew last closed them
 }
 
-// wire is a connection that does not wait for ever. rueidis bounds how long it reads only
-// for calls; what waits for messages it probes with PINGs, which takes longer.
+// wire is a connection that does not wait forever for a reply. rueidis bounds reads only for calls; on the connection for
+// messages it relies on PINGs, which takes longer.
 type wire struct {
 	net.Conn
 	of *wires
 
 	mu    sync.Mutex
 	until time.Time // the deadline that rueidis has set
-	due   time.Time // an answer is owed by then; zero: none is
+	due   time.Time // when a reply is due; zero: none is
 }
 
 func (w *wire) Write(b []byte) (int, error) {
@@ -161,7 +157,7 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// owe notes that something was written, or read.
+// owe sets the read deadline after a write, and clears it after a read.
 func (w *wire) owe(owes bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,10 +168,10 @@ func (w *wire) owe(owes bool) {
 	if owes {
 		w.due = time.Now().Add(w.of.timeout)
 	}
-	_ = w.limit() // fails only if it is closed, which reading will tell
+	_ = w.limit() // fails only on a closed connection, as the next read will
 }
 
-// SetDeadline is what rueidis calls for a single caller.
+// SetDeadline implements [net.Conn]. rueidis calls it when one caller uses the connection alone.
 func (w *wire) SetDeadline(t time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,7 +182,7 @@ func (w *wire) SetDeadline(t time.Time) error {
 	return w.Conn.SetWriteDeadline(t)
 }
 
-// limit sets the earlier of both deadlines for reading.
+// limit sets the earlier of both deadlines for reads.
 func (w *wire) limit() error {
 	t := w.until
 	if !w.due.IsZero() && (t.IsZero() || w.due.Before(t)) {
@@ -195,17 +191,16 @@ func (w *wire) limit() error {
 	return w.Conn.SetReadDeadline(t)
 }
 
-// Close is called more than once.
+// Close closes the connection. It may be called more than once.
 func (w *wire) Close() error {
-	w.of.calm.Store(false) // before rueidis dials again, for which calls would wait
+	w.of.calm.Store(false) // before rueidis dials again, because calls would wait for that
 	w.of.mu.Lock()
 	delete(w.of.open, w)
 	w.of.mu.Unlock()
 	return w.Conn.Close()
 }
 
-// dial connects. The context it is given belongs to nobody in particular: callers share the
-// connection.
+// dial connects. Its context is not that of a caller, because callers share the connection.
 func (ws *wires) dial(ctx context.Context, address string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()
@@ -239,7 +234,7 @@ func (ws *wires) dial(ctx context.Context, address string, d *net.Dialer, config
 	return w, nil
 }
 
-// handshake begins TLS. It closes raw if that fails.
+// handshake starts TLS. It closes raw if that fails.
 func handshake(ctx context.Context, raw net.Conn, address string, config *tls.Config) (net.Conn, error) {
 	if config.ServerName == "" {
 		host, _, err := net.SplitHostPort(address)
@@ -258,7 +253,7 @@ func handshake(ctx context.Context, raw net.Conn, address string, config *tls.Co
 	return conn, nil
 }
 
-// cut closes all connections, for good.
+// cut closes all connections for good.
 func (ws *wires) cut() {
 	ws.mu.Lock()
 	open := ws.open
@@ -269,8 +264,8 @@ func (ws *wires) cut() {
 	}
 }
 
-// renew closes all connections, so that they are dialled anew. It does so at most once in a while:
-// every caller has the same reason. It reports whether it did.
+// renew closes all connections, so that rueidis dials new ones, and reports whether it did. Within renewGap it does so
+// once, because all callers fail for the same reason.
 func (ws *wires) renew() bool {
 	ws.mu.Lock()
 	if time.Since(ws.renewed) < renewGap {
@@ -286,7 +281,7 @@ func (ws *wires) renew() bool {
 	return true
 }
 
-// cut is Close for a connection that may be stuck: that of TLS waits to say goodbye.
+// cut is Close for a connection that may be stuck: closing a TLS connection waits to send an alert.
 func (w *wire) cut() {
 	if c, ok := w.Conn.(*tls.Conn); ok {
 		_ = c.NetConn().Close()

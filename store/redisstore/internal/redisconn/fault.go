@@ -13,24 +13,24 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Errors that others match. Every error of a [Link] matches at most one of them.
+// Errors for use with errors.Is. An error of a [Link] matches at most one of them.
 var (
 	ErrUnreachable = errors.New("cannot reach Redis, or it cannot serve now")
 	ErrUnfit       = errors.New("this Redis cannot be used")
 	ErrClosed      = errors.New("the connection to Redis is closed")
 )
 
-// Fault says what an error means for the one who called.
+// Fault says what an error means for the caller.
 type Fault uint8
 
 // The faults.
 const (
 	FaultNone        Fault = iota
-	FaultUnreachable       // no connection, or no answer: whether the script ran is not known
-	FaultNotRun            // refused for now: nothing was changed, and it is worth repeating in a moment
-	FaultUnfit             // refused for good: repeating is useless
-	FaultScript            // the script itself failed; what it did before stays done
-	FaultClosed            // [Link.Close] was called: whether the script ran is not known
+	FaultUnreachable       // no connection or no reply: the script may have run
+	FaultNotRun            // refused for now: nothing was changed, retry in a moment
+	FaultUnfit             // refused for good: a retry is useless
+	FaultScript            // the script itself failed; its writes before that remain
+	FaultClosed            // [Link.Close] was called: the script may have run
 )
 
 func (f Fault) String() string {
@@ -41,7 +41,7 @@ func (f Fault) String() string {
 	return names[f]
 }
 
-// Error is what the methods of a [Link] return: what failed where, and what to do about it.
+// Error is the error of a [Link]: what failed, at which address, and what to do about it.
 type Error struct {
 	Fault Fault
 	at    string
@@ -52,10 +52,10 @@ type Error struct {
 
 func (e *Error) Error() string { return e.at + ": " + e.what }
 
-// Hint says what to do.
+// Hint says what to do, or is "".
 func (e *Error) Hint() string { return e.hint }
 
-// Unwrap makes an Error match one of the errors above, and its cause.
+// Unwrap returns the error above that the fault stands for, and the cause.
 func (e *Error) Unwrap() []error {
 	var all []error
 	switch e.Fault {
@@ -72,8 +72,8 @@ func (e *Error) Unwrap() []error {
 	return all
 }
 
-// Classify says what err means, whether it comes from a [Link] or from rueidis. A context that
-// has ended counts as FaultUnreachable: no answer was seen.
+// Classify returns the fault of an error of a [Link] or of rueidis. The error of a context is FaultUnreachable, because no
+// reply was seen.
 func Classify(err error) Fault {
 	if err == nil {
 		return FaultNone
@@ -84,7 +84,7 @@ func Classify(err error) Fault {
 	return judge(err).fault
 }
 
-// Why says in a sentence for people what err means and what to do about it.
+// Why describes err and what to do about it in one sentence.
 func Why(err error) string {
 	if err == nil {
 		return ""
@@ -102,7 +102,7 @@ func Why(err error) string {
 	return what + "; " + hint
 }
 
-// verdict is what is known of an error: what it means, in whose words, and what to do.
+// verdict is a classified error: what it means, what to do, and the server's own words.
 type verdict struct {
 	fault  Fault
 	what   string
@@ -136,7 +136,7 @@ func judge(err error) verdict {
 	return judgeConnection(err)
 }
 
-// judgeConnection is about errors that Redis did not send.
+// judgeConnection classifies errors that Redis did not send.
 func judgeConnection(err error) verdict {
 	v := verdict{fault: FaultUnreachable, what: "Redis cannot be reached"}
 	name, noName := errors.AsType[*net.DNSError](err)
@@ -161,8 +161,8 @@ func judgeConnection(err error) verdict {
 	return v
 }
 
-// What to do depends on whether TLS was spoken: a server that wants a client certificate may
-// close the connection before it has said so, and one that does not speak TLS waits for more.
+// Hints depend on TLS: a server that wants a client certificate may close the connection before it says so, and a server
+// that does not speak TLS waits for more bytes.
 const (
 	slowHint    = "is it overloaded or stopped, or the network cut?"
 	slowHintTLS = slowHint + " If it never answers, does it speak TLS on that port? Otherwise use redis://"
@@ -172,7 +172,7 @@ const (
 
 const failoverHint = "a failover takes some seconds; if it lasts, look at the cluster or the sentinels"
 
-// judgeTLS is about connections that cannot be encrypted as asked.
+// judgeTLS classifies failed TLS handshakes.
 func judgeTLS(err error) (verdict, bool) {
 	unfit := func(what, detail, hint string) (verdict, bool) {
 		return verdict{fault: FaultUnfit, what: what, detail: detail, hint: hint}, true
@@ -189,7 +189,7 @@ func judgeTLS(err error) (verdict, bool) {
 	return verdict{}, false
 }
 
-// short keeps an error's text fit for one line.
+// short makes an error text fit on one line.
 func short(s string) string {
 	const most = 300
 	if len(s) > most {

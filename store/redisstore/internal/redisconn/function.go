@@ -8,12 +8,11 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// NewFunction returns a script whose source defines main(KEYS, ARGV, passing); passing tells that what it
-// keeps is gone when it returns. From Redis 7 on it is loaded as a
-// function: what it defines is made once, and not with every call, which for a long script is most of
-// the work. Where functions cannot be used it is run as any script.
+// NewFunction returns a script whose source defines main(KEYS, ARGV, passing). From Redis 7 on it is loaded as a function:
+// its definitions are made once instead of with every call, which is most of the work of a long script. Where functions
+// cannot be used it runs like any script. passing is then true: its variables are gone when it returns.
 //
-// Its name has the hash of its source, so that versions do not get in each other's way.
+// The name of the function includes the hash of the source, so that versions do not interfere with each other.
 func NewFunction(source string) *Script {
 	s := NewScript(source + "return main(KEYS, ARGV, true)\n")
 	s.function = "sluice_" + s.text.sha[:16]
@@ -21,8 +20,8 @@ func NewFunction(source string) *Script {
 	return s
 }
 
-// callFunction calls a function, loading it where it is not known: it has not run then. It
-// reports false if functions cannot be used here.
+// callFunction calls a function. If the server does not know it, nothing has run, and callFunction loads it and calls it
+// again. usable is false if functions cannot be used on this server.
 func (l *Link) callFunction(ctx context.Context, s *Script, keys, args []string) (reply string, err error, usable bool) { //nolint:revive // the error is not the last thing to say
 	for range 2 {
 		reply, err = l.call(ctx, l.client.B().Fcall().Function(s.function).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
@@ -31,7 +30,7 @@ func (l *Link) callFunction(ctx context.Context, s *Script, keys, args []string)
 		}
 		if failed := l.loadFunction(ctx, s); failed != nil {
 			if isAnswer(failed) {
-				l.plain.Store(true) // not allowed, or a server without them
+				l.plain.Store(true) // this user may not load functions, or the server has none
 				return "", nil, false
 			}
 			return "", failed, true
@@ -44,7 +43,7 @@ func (l *Link) callFunction(ctx context.Context, s *Script, keys, args []string)
 	return reply, err, true
 }
 
-// loadFunction makes a function known: in a cluster, to every node that takes writes.
+// loadFunction loads a function, in a cluster on every node that takes writes.
 func (l *Link) loadFunction(ctx context.Context, s *Script) error {
 	if l.address.Mode != Cluster {
 		_, err := l.call(ctx, l.client.B().FunctionLoad().Replace().FunctionCode(s.library).Build())
@@ -60,7 +59,7 @@ func (l *Link) loadFunction(ctx context.Context, s *Script) error {
 			failed = err
 		}
 	}
-	if loaded { // one that could not be reached does not know it either way
+	if loaded { // a node that was out of reach gets it with a later call
 		return nil
 	}
 	return failed
@@ -71,7 +70,7 @@ func isAnswer(err error) bool {
 	return ok
 }
 
-// answered reports whether err is an answer of the server that has one of these words in it.
+// answered reports whether err is an error reply of the server that contains one of words.
 func (l *Link) answered(err error, words ...string) bool {
 	answer, ok := errors.AsType[*rueidis.RedisError](err)
 	if !ok {

@@ -10,45 +10,45 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// How long to wait before a lost subscription is tried again: from first on, twice as long
-// each time, with jitter, because a whole fleet may have lost the same server.
+// The pauses between attempts to subscribe again. They double from firstAgain to lastAgain, with jitter because a whole
+// fleet may have lost the same server.
 const (
 	firstAgain = 20 * time.Millisecond
 	lastAgain  = time.Second
 )
 
-// hub holds the one connection that all messages come in on. Whoever wants a channel puts itself
-// into wanted; a goroutine makes the connection's channels the same as those.
+// hub receives the messages of all channels on one connection. Subscribers add themselves to wanted. A goroutine
+// subscribes and unsubscribes the connection to match.
 type hub struct {
 	link *Link
-	wake chan struct{} // something is in changed
-	done chan struct{} // the goroutine has ended; nil if it never began
+	wake chan struct{} // signals that changed is not empty
+	done chan struct{} // closed when the goroutine has ended; nil: it was never started
 
 	mu      sync.Mutex
 	closed  bool
 	wanted  map[string][]*subscriber // slices are replaced, never changed
-	changed map[string]struct{}      // channels to look at
+	changed map[string]struct{}      // channels that the goroutine has to check
 }
 
 type subscriber struct {
 	got    func(message string)
 	missed func()
-	ready  chan error // gets the outcome of the first attempt
-	heard  bool       // it has been given; under the hub's mu
+	ready  chan error // receives the outcome of the first attempt
+	heard  bool       // ready has received it; guarded by hub.mu
 }
 
 func newHub(l *Link) *hub {
 	return &hub{link: l, wake: make(chan struct{}, 1), wanted: map[string][]*subscriber{}, changed: map[string]struct{}{}}
 }
 
-// Subscribe calls got with every message that comes in on a channel, until cancel is called.
-// It returns when the server has confirmed, or when ctx ends, or when the server refuses.
+// Subscribe calls got with every message on a channel, until cancel is called. It returns when the server has confirmed
+// the subscription or refused it, or when ctx ends.
 //
-// A connection that is lost is made again. Messages sent in the meantime are lost: missed is
-// called when the channel is heard again, to have a look. It may be nil.
+// A lost connection is replaced, but messages sent meanwhile are lost. Subscribe then calls missed, which may be nil, once
+// the channel is subscribed again.
 //
-// Both are called from goroutines that serve all channels of the link, over one connection: they
-// must not block. A call that had begun may still be under way when cancel returns.
+// got and missed must not block: the goroutines that call them serve all channels of the link. One call of got or missed
+// may still be under way when cancel returns.
 func (l *Link) Subscribe(ctx context.Context, channel string, got func(message string), missed func()) (cancel func(), err error) {
 	s := &subscriber{got: got, missed: missed, ready: make(chan error, 1)}
 	cancel = sync.OnceFunc(func() { l.hub.remove(channel, s) })
@@ -100,7 +100,7 @@ func (h *hub) drop(channel string, s *subscriber) {
 	h.look(channel)
 }
 
-// look has the goroutine look at a channel.
+// look makes the goroutine check a channel.
 func (h *hub) look(channel string) {
 	h.changed[channel] = struct{}{}
 	select {
@@ -109,7 +109,7 @@ func (h *hub) look(channel string) {
 	}
 }
 
-// close ends the goroutine. The link's life is over by then.
+// close waits for the goroutine to end. The life of the link has ended before.
 func (h *hub) close() {
 	h.mu.Lock()
 	h.closed = true
@@ -120,7 +120,7 @@ func (h *hub) close() {
 	}
 }
 
-// deliver is called by the connection's reader.
+// deliver passes a message to the subscribers of its channel.
 func (h *hub) deliver(m rueidis.PubSubMessage) {
 	h.mu.Lock()
 	to := h.wanted[m.Channel]
@@ -156,14 +156,14 @@ func (h *hub) run() {
 		}
 		select {
 		case <-time.After(pause/2 + rand.N(pause)):
-		case <-h.wake: // somebody new, who is not to wait for that
+		case <-h.wake: // a new subscriber does not have to wait for the pause
 		case <-life.Done():
 		}
 		pause = min(2*pause, lastAgain)
 	}
 }
 
-// begin reports whether a connection is needed. It will have to be told of every channel.
+// begin marks all wanted channels as changed, for a new connection. It reports whether there are any.
 func (h *hub) begin() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -174,8 +174,8 @@ func (h *hub) begin() bool {
 	return len(h.wanted) > 0
 }
 
-// session serves one connection until it breaks, or until nobody wants it any more: then it
-// returns nil.
+// session serves one connection until it breaks, or until no channel is wanted: then it returns a nil error. worked reports
+// that the connection was usable.
 func (h *hub) session(life context.Context) (worked bool, err error) {
 	client, _ := h.link.client.Dedicate()
 	defer client.Close()
@@ -208,11 +208,11 @@ func (h *hub) session(life context.Context) (worked bool, err error) {
 	}
 }
 
-// maxNamed is how many channels are named in one go.
+// maxNamed bounds how many channels one round of settle handles.
 const maxNamed = 128
 
-// settle makes the channels of the connection those that are wanted. It reports whether one
-// was refused that had been heard before: it is tried again. The error is about the connection.
+// settle subscribes and unsubscribes the connection until its channels match the wanted ones. refused reports that the
+// server refused a channel that had been subscribed before, which needs another try. The error is about the connection.
 func (h *hub) settle(client rueidis.DedicatedClient, have map[string]bool) (refused bool, err error) {
 	for {
 		var subscribe, leave []string
@@ -248,8 +248,8 @@ func (h *hub) settle(client rueidis.DedicatedClient, have map[string]bool) (refu
 	}
 }
 
-// differ takes some of the changed channels, and puts them where they belong. It reports
-// whether there were any.
+// differ takes some of the changed channels and sorts them into those to subscribe and those to leave. It reports whether
+// there were any.
 func (h *hub) differ(have map[string]bool, subscribe, leave *[]string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -275,7 +275,7 @@ func (h *hub) differ(have map[string]bool, subscribe, leave *[]string) bool {
 	return taken > 0
 }
 
-// tell gives a subscriber the outcome of its first attempt. It reports whether it had it already.
+// tell gives a subscriber the outcome of its first attempt, and reports whether it has had one before.
 func (h *hub) tell(s *subscriber, err error) (before bool) {
 	if s.heard {
 		return true
@@ -285,7 +285,7 @@ func (h *hub) tell(s *subscriber, err error) (before bool) {
 	return false
 }
 
-// heard is called when a connection has begun to hear a channel.
+// heard tells subscribers that their channel is subscribed, for the first time or again.
 func (h *hub) heard(channel string) {
 	h.mu.Lock()
 	var again []*subscriber
@@ -300,8 +300,8 @@ func (h *hub) heard(channel string) {
 	}
 }
 
-// refuse tells those who wait for a channel that they cannot have it. It reports whether there are
-// others, who had it.
+// refuse tells new subscribers of a channel that the server refuses it, and drops them. It reports whether older
+// subscribers remain.
 func (h *hub) refuse(channel string, err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -317,8 +317,8 @@ func (h *hub) refuse(channel string, err error) bool {
 	return true
 }
 
-// fail tells all who wait for a channel that there is no connection. Those who come later are in
-// wake.
+// fail tells all new subscribers that there is no connection, and drops them. It clears wake, so that only later
+// subscribers cut the pause short.
 func (h *hub) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

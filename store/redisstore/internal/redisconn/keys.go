@@ -8,14 +8,14 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// keysAtOnce is how many keys a server looks at in one step.
+// keysAtOnce is how many keys a server scans in one step.
 const keysAtOnce = 1000
 
-// Keys returns the keys that match a pattern, on all servers of a cluster, each once. It takes so many steps on each server at most; whole
-// tells that this was enough.
+// Keys returns the keys that match a glob pattern, each once, from all servers of a cluster. It takes at most steps steps
+// of SCAN on each server; whole reports that this was enough for all keys.
 func (l *Link) Keys(ctx context.Context, pattern string, steps int) (keys []string, whole bool, err error) {
 	found, whole := map[string]bool{}, true
-	for _, node := range l.nodes() { // a replica has no keys that its master has not
+	for _, node := range l.nodes() { // replicas may repeat keys of their masters
 		var cursor uint64
 		for left := steps; ; left-- {
 			if left == 0 {
@@ -37,7 +37,7 @@ func (l *Link) Keys(ctx context.Context, pattern string, steps int) (keys []stri
 	return slices.Collect(maps.Keys(found)), whole, nil
 }
 
-// nodes are the servers that have keys.
+// nodes returns the servers that have keys.
 func (l *Link) nodes() []rueidis.Client {
 	if l.address.Mode != Cluster {
 		return []rueidis.Client{l.client}
@@ -45,7 +45,7 @@ func (l *Link) nodes() []rueidis.Client {
 	return slices.Collect(maps.Values(l.client.Nodes()))
 }
 
-// scan takes one step. It does not outlive its context; see call.
+// scan takes one step of SCAN. It returns when ctx ends; see call.
 func (l *Link) scan(ctx context.Context, node rueidis.Client, pattern string, cursor uint64) (rueidis.ScanEntry, error) {
 	if err := l.enter(ctx); err != nil {
 		return rueidis.ScanEntry{}, err

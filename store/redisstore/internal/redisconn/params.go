@@ -15,12 +15,12 @@ const (
 	maxTimeout = time.Minute
 )
 
-// parameter is one that a URL can have after its ?.
+// parameter is a query parameter of a URL.
 type parameter struct {
 	name string
 	set  func(a *Address, value string) error
 	fits func(a *Address) bool // nil: always
-	only string                // where it fits, for people
+	only string                // with which URLs it fits, for the error text
 }
 
 func withTLS(a *Address) bool { return a.TLS }
@@ -55,7 +55,7 @@ func (a *Address) parameters(query string) error {
 		p := find(name)
 		switch {
 		case p == nil:
-			// Its name is not quoted: a password with a & in it ends up here.
+			// The name is not quoted, because it may be the rest of a password with a & in it.
 			return fmt.Errorf("parameter %d: it is unknown; known are %s", i+1, names(parameters))
 		case seen[name]:
 			return fmt.Errorf("%s: it is given twice", name)

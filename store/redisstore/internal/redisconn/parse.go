@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// Bounds on what a URL may say.
+// Bounds on the parts of a URL.
 const (
 	maxURL    = 8 << 10
 	maxHosts  = 64
@@ -20,20 +20,19 @@ const (
 	maxPrefix = 64
 )
 
-// Parse reads the URL of a Redis:
+// Parse parses the URL of a Redis:
 //
 //	redis://[user[:password]@]host[:port][/db]
 //	redis+cluster://[user[:password]@]host[:port],host[:port],...
 //	redis+sentinel://[user[:password]@]sentinel[:port],sentinel[:port],.../MASTER[/db]
 //	redis+unix://[user[:password]@]/path/of/socket[?db=1]
 //
-// With rediss instead of redis the connection is encrypted (not to a socket). The parameters are
-// those of [Address]: prefix, timeout; for TLS cert, key, ca, servername, insecure; for sentinels
-// sentinel_user, sentinel_password. Whatever divides the parts of a URL is written as %XX
-// inside one; a + is a +.
+// With rediss instead of redis the connection uses TLS (not to a socket). The parameters set fields of [Address]: prefix
+// and timeout; with TLS cert, key, ca, servername and insecure; with sentinels sentinel_user and sentinel_password.
+// Characters that separate the parts of a URL are written as %XX inside a part. A + stands for itself.
 //
-// The URL is taken apart by hand, because the errors of net/url quote all of it, the password
-// too. No error here quotes anything that can be a part of a password.
+// Parse does not use net/url, whose errors quote the whole URL with its password. Its own errors quote nothing that may be
+// part of a password.
 func Parse(raw string) (Address, error) {
 	a, err := parse(raw)
 	if err != nil {
@@ -136,7 +135,7 @@ func (a *Address) login(s string) error {
 	return nil
 }
 
-// where reads the hosts, and what follows them up to the parameters.
+// where parses the hosts and the path.
 func (a *Address) where(hosts, path string) error {
 	if a.unix {
 		if hosts != "" {
@@ -173,7 +172,7 @@ func (a *Address) where(hosts, path string) error {
 	return a.path(path)
 }
 
-// parseHost reads host[:port].
+// parseHost parses host[:port].
 func parseHost(s, port string) (string, error) {
 	host := s
 	switch i := strings.LastIndexByte(s, ':'); {
@@ -184,7 +183,7 @@ func parseHost(s, port string) (string, error) {
 		}
 		host = s[1:end]
 		if zone, err := url.PathUnescape(host); err == nil {
-			host = zone // [fe80::1%25eth0], as in a URL; [fe80::1%eth0] will do, too
+			host = zone // [fe80::1%25eth0] as in a URL; [fe80::1%eth0] is accepted too
 		}
 		if rest := s[end+1:]; rest != "" {
 			if rest[0] != ':' {
@@ -218,7 +217,7 @@ func notInHost(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(".-_", r)
 }
 
-// path reads what follows the hosts: /db, or /MASTER/db.
+// path parses /db, or /MASTER/db with sentinels.
 func (a *Address) path(s string) error {
 	s = strings.TrimPrefix(s, "/")
 	if a.Mode == Sentinel {
@@ -251,7 +250,7 @@ func (a *Address) database(s string) error {
 	return nil
 }
 
-// notInPrefix leaves out braces, which are hash tags, and what ACL patterns give a meaning.
+// notInPrefix excludes braces, which are hash tags, and characters with a meaning in ACL patterns.
 func notInPrefix(r rune) bool { return notInName(r) && !strings.ContainsRune(":/+@", r) }
 
 func names(ps []parameter) string {

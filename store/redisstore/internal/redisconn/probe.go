@@ -10,25 +10,24 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// oldest is the first version that is supported.
+// oldest is the oldest supported version.
 const oldest = "6.2"
 
-// server is what is known of the other side.
+// server describes the server.
 type server struct {
 	name         string // such as Redis
-	version      string // its own
-	major, minor int    // of the Redis it is compatible with
+	version      string // its own version
+	major, minor int    // of the Redis version that it is compatible with
 	mode         string // standalone, cluster or sentinel
 }
 
 func (s server) String() string { return strings.TrimSpace(s.name + " " + s.version) }
 
-// seven reports whether the server knows what came with Redis 7: EVALSHA_RO, and scripts that begin
-// with #!.
+// seven reports whether the server has the features of Redis 7: functions, EVALSHA_RO, and scripts that begin with #!.
 func (s server) seven() bool { return s.major >= 7 }
 
-// probe looks in one round trip whether the server can be used: its version, Lua, and the
-// rights to our keys and channels. It writes nothing.
+// probe checks in one round trip whether the server can be used: its version, Lua, and the permissions for our keys and
+// channels. It writes nothing.
 func (l *Link) probe(ctx context.Context) error {
 	if l.address.Mode == Cluster && l.client.Mode() != rueidis.ClientModeCluster {
 		return l.unfit("this Redis is not part of a cluster", "use redis:// for a single server")
@@ -45,7 +44,7 @@ func (l *Link) probe(ctx context.Context) error {
 	switch {
 	case err == nil:
 		l.server = readInfo(info)
-	case refused(err): // INFO is often kept from users; what HELLO says will do
+	case refused(err): // users often may not call INFO; HELLO is enough
 		if l.server, err = l.hello(ctx); err != nil {
 			return err
 		}
@@ -77,7 +76,7 @@ func (l *Link) unfit(what, hint string) error {
 	return &Error{Fault: FaultUnfit, at: l.name, what: what, hint: hint}
 }
 
-// scripts says what the probe's script has shown.
+// scripts returns an error if the script of probe failed.
 func (l *Link) scripts(err error) error {
 	answer, ok := errors.AsType[*rueidis.RedisError](err)
 	if !ok {
@@ -90,7 +89,7 @@ func (l *Link) scripts(err error) error {
 	return err
 }
 
-// callAll sends commands in one go.
+// callAll sends commands in one round trip.
 func (l *Link) callAll(ctx context.Context, commands ...rueidis.Completed) ([]rueidis.RedisResult, error) {
 	if err := l.enter(ctx); err != nil {
 		return nil, err
@@ -109,14 +108,13 @@ func (l *Link) callAll(ctx context.Context, commands ...rueidis.Completed) ([]ru
 	}
 }
 
-// refused reports whether err is about rights.
+// refused reports whether err is about permissions.
 func refused(err error) bool {
 	answer, ok := errors.AsType[*rueidis.RedisError](err)
 	return ok && strings.HasPrefix(answer.Error(), "NOPERM")
 }
 
-// readInfo reads INFO server. Valkey and others that are compatible with Redis state that
-// version, too.
+// readInfo parses the reply of INFO server. Valkey and other compatible servers state a Redis version too.
 func readInfo(info string) server {
 	fields := map[string]string{}
 	for line := range strings.SplitSeq(info, "\n") {
@@ -132,7 +130,7 @@ func readInfo(info string) server {
 	return s
 }
 
-// hello asks for the version in the way that every user may.
+// hello gets the version with HELLO, which every user may call.
 func (l *Link) hello(ctx context.Context) (server, error) {
 	results, err := l.callAll(ctx, l.client.B().Arbitrary("HELLO").Build())
 	if err != nil {
@@ -149,7 +147,7 @@ func (l *Link) hello(ctx context.Context) (server, error) {
 	}
 	s := server{name: "Redis", version: field("version"), mode: field("mode")}
 	s.major, s.minor = readVersion(s.version)
-	if field("server") == "valkey" { // which states its own version here: all are compatible with 7.2
+	if field("server") == "valkey" { // states its own version here; all versions are compatible with Redis 7.2
 		s.name, s.major, s.minor = "Valkey", 7, 2
 	}
 	return s, nil

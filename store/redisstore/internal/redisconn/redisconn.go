@@ -1,9 +1,8 @@
-// Package redisconn reaches a Redis: the address, the connections, one way to run a script, one
-// to be told of messages, and what errors mean. It knows nothing of pools.
+// Package redisconn connects to Redis: it parses addresses, runs scripts, subscribes to messages and classifies errors.
+// It knows nothing of pools.
 //
-// It stands on rueidis, and adds what a gate needs of a connection: no call outlives its
-// context, whatever the server does; nothing is repeated whose outcome is not known; and every
-// error says what it means for the caller (see [Classify]).
+// It uses rueidis, and adds three guarantees. No call outlives its context, whatever the server does. A call with an
+// unknown outcome is not repeated. Every error says what it means for the caller (see [Classify]).
 package redisconn
 
 import (
@@ -17,23 +16,22 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Link is a connection to a Redis, single, cluster or watched by sentinels. It connects again by
-// itself. All methods are safe for concurrent use.
+// Link is a connection to Redis: a single server, a cluster, or a master watched by sentinels. It reconnects
+// automatically. All methods are safe for concurrent use.
 type Link struct {
 	address Address
-	name    string // the address, for people
+	name    string // the address, for error texts
 	server  server
 	client  rueidis.Client
 	wires   *wires
-	end     context.CancelFunc // of the wires' life
-	slots   chan struct{}      // one for each call that is under way
+	end     context.CancelFunc // of wires.life
+	slots   chan struct{}      // holds an element for each call under way
 	hub     *hub
 	close   sync.Once
-	plain   atomic.Bool // functions cannot be used here
+	plain   atomic.Bool // the server does not let us use functions
 }
 
-// Dial connects to the Redis at a, and looks whether it can be used. The error matches
-// [ErrUnreachable] or [ErrUnfit].
+// Dial connects to the Redis at a and checks that it can be used. The error matches [ErrUnreachable] or [ErrUnfit].
 func Dial(ctx context.Context, a Address) (*Link, error) {
 	life, end := context.WithCancel(context.Background())
 	l := &Link{
@@ -52,8 +50,8 @@ func Dial(ctx context.Context, a Address) (*Link, error) {
 	return l, nil
 }
 
-// open makes the client. rueidis takes no context for that: should it end, the connections are
-// cut, and the client is there at once.
+// open creates the client. rueidis takes no context for that: when ctx ends, open cuts the connections, and rueidis
+// returns at once.
 func (l *Link) open(ctx context.Context) error {
 	o, err := l.options()
 	if err != nil {
@@ -62,7 +60,7 @@ func (l *Link) open(ctx context.Context) error {
 	made := make(chan error, 1)
 	go func() {
 		client, err := rueidis.NewClient(o)
-		l.client = client // there may be one, of no use, beside an error
+		l.client = client // may be set even with an error, and then has to be closed
 		made <- err
 	}()
 	select {
@@ -79,7 +77,7 @@ func (l *Link) open(ctx context.Context) error {
 	return l.probe(ctx)
 }
 
-// unusable is the error of Dial: with no script in play, what is not understood is unfit.
+// unusable returns the error of Dial. No script of ours has run yet, so FaultScript becomes FaultUnfit.
 func (l *Link) unusable(err error) error {
 	e := l.fail(err)
 	if e.Fault == FaultScript {
@@ -89,8 +87,8 @@ func (l *Link) unusable(err error) error {
 	return e
 }
 
-// fail wraps what rueidis says. Old servers quote the arguments of commands they do not
-// know, and these can be a password: then its words go no further.
+// fail wraps an error of rueidis. Old servers quote the arguments of unknown commands, which may include a password: fail
+// removes it, and drops the original error.
 func (l *Link) fail(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -124,15 +122,14 @@ func isContext(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Address returns what the link was dialled with.
+// Address returns the address that the link was dialled with.
 func (l *Link) Address() Address { return l.address }
 
 // Server returns the name and version of the server, such as "Redis 7.0.15".
 func (l *Link) Server() string { return l.server.String() }
 
-// Close ends the link. Calls that wait for an answer get [ErrClosed]; nothing of the link runs any
-// more when it returns, but for goroutines of rueidis that end by themselves: those that had just begun to look
-// at a cluster's nodes anew, within seconds.
+// Close ends the link. Calls that wait for a reply get [ErrClosed]. When Close returns, all goroutines of the link have
+// ended, except those of rueidis that had just begun to refresh the nodes of a cluster. They end within seconds.
 func (l *Link) Close() {
 	l.close.Do(func() {
 		l.end()
@@ -141,7 +138,7 @@ func (l *Link) Close() {
 		if l.client != nil {
 			l.client.Close()
 		}
-		for range cap(l.slots) { // every call has ended when all places are ours
+		for range cap(l.slots) { // all calls have ended when all slots are taken
 			l.slots <- struct{}{}
 		}
 	})

@@ -12,14 +12,14 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Script is a Lua script that returns one string. It may begin with a line such as #!lua, which
-// servers before Redis 7 do not get to see.
+// Script is a Lua script that returns one string. Its first line may begin with #!lua; servers before Redis 7 get that line
+// as a comment.
 type Script struct {
 	text, old         form
-	function, library string // as which it is called where that is possible
+	function, library string // its name and source as a function; "": it is none
 }
 
-// form is a script as a server is sent it.
+// form is the source of a script and its hash.
 type form struct{ source, sha string }
 
 // NewScript returns the script with that source.
@@ -27,26 +27,25 @@ func NewScript(source string) *Script {
 	s := &Script{text: newForm(source)}
 	s.old = s.text
 	if strings.HasPrefix(source, "#!") {
-		s.old = newForm("--" + source) // a comment, so that line numbers stay
+		s.old = newForm("--" + source) // a comment, to keep line numbers
 	}
 	return s
 }
 
 func newForm(source string) form {
-	sum := sha1.Sum([]byte(source)) // which is how Redis names scripts; it guards nothing
+	sum := sha1.Sum([]byte(source)) // how Redis names scripts, not for security
 	return form{source, hex.EncodeToString(sum[:])}
 }
 
-// Run runs s with one key, and returns the string that it returns.
+// Run runs s with one key and returns the string that the script returns.
 //
-// The script is named by its hash; a server that does not know it is sent the source, and
-// has run nothing until then. Nothing else is repeated. An answer that is not there when ctx ends
-// leaves open whether the script ran, as does a connection that breaks: FaultUnreachable. Run
-// returns by the deadline of ctx; that ctx was cancelled before, it may see only when
-// [Address.Timeout] is over.
+// Run names the script by its hash. If the server does not know the script, it has run nothing, and Run sends the source.
+// It repeats nothing else. If ctx ends or the connection breaks before the reply, the script may have run: the fault is
+// FaultUnreachable. Run returns by the deadline of ctx. It may notice an earlier cancellation only after
+// [Address.Timeout].
 //
-// Key and args are kept until the call is over for the server, also when Run has returned an
-// error: they must not lie in memory that is used again.
+// The memory of key and args must not be reused, even after Run returned an error: they are kept until the server is done
+// with the call.
 func (l *Link) Run(ctx context.Context, s *Script, key string, args ...string) (string, error) {
 	return l.RunKeys(ctx, s, []string{key}, args...)
 }
@@ -76,11 +75,11 @@ func (l *Link) RunKeys(ctx context.Context, s *Script, keys []string, args ...st
 	return reply, nil
 }
 
-// RunReadOnly is Run for a script that changes nothing, and is refused if it tries (from Redis 7
-// on). It works also where no writes are taken: on a replica, without memory, without
-// enough replicas, if the script says #!lua flags=no-writes.
+// RunReadOnly is Run for a script that changes nothing. From Redis 7 on, the server refuses writes of the script. With
+// #!lua flags=no-writes, it also runs where the server takes no writes: on a replica, out of memory, or without enough
+// replicas.
 func (l *Link) RunReadOnly(ctx context.Context, s *Script, key string, args ...string) (string, error) {
-	if !l.server.seven() { // there is no such command
+	if !l.server.seven() { // has no such command
 		return l.Run(ctx, s, key, args...)
 	}
 	f := &s.text
@@ -94,12 +93,12 @@ func (l *Link) RunReadOnly(ctx context.Context, s *Script, key string, args ...s
 	return reply, nil
 }
 
-// failed is the error of a script. A server that takes no writes is a reason to connect anew: a
-// name or an address that stands for whoever is master may have moved on, and only new
-// connections get there. Sentinels and clusters tell.
+// failed returns the error of a script. If a single server takes no writes, failed renews the connections: the host name or
+// address may stand for the current master and have moved to another server, which only new connections reach. Sentinels
+// and clusters announce a new master themselves.
 func (l *Link) failed(ctx context.Context, err error) error {
 	if l.address.Mode == Single && judge(err) == answers["READONLY"] && l.wires.renew() {
-		_, _ = l.call(ctx, l.client.B().Ping().Build()) // finds out that its connection is closed, so that the next call need not
+		_, _ = l.call(ctx, l.client.B().Ping().Build()) // takes the error of the closed connection, so that the next call does not
 	}
 	return l.fail(err)
 }
@@ -109,18 +108,18 @@ func unknownScript(err error) bool {
 	return ok && answer.IsNoScript()
 }
 
-// call sends a command whose answer is a string.
+// call sends a command whose reply is a string.
 //
-// rueidis does not always see a context end: not while somebody else dials, and not when the queue
-// of a connection is full of calls whose callers have left. So, unless all is well, a command
-// gets a goroutine and no context, and what is stuck is ended by the connection's own timeout.
-// While all is well it is sent from here: on two cores a goroutine makes a call to a Redis nearby
-// take 85 us instead of 50. The connections of a cluster are many, and not all are well or unwell.
+// rueidis does not always notice the end of a context: not while another caller dials, and not when the queue of a
+// connection is full of calls whose callers have left. So a command gets a goroutine of its own and no context, and the
+// timeout of the connection ends it if it is stuck. While calls are answered (wires.calm), call sends the command itself:
+// on two cores a goroutine makes a call to a nearby Redis take 85 us instead of 50. It never does so in a cluster, where
+// one flag cannot tell for many connections.
 func (l *Link) call(ctx context.Context, command rueidis.Completed) (string, error) {
 	if l.address.Mode != Cluster {
 		return l.callOnce(ctx, command)
 	}
-	command = command.Pin() // it may be sent again
+	command = command.Pin() // may be sent again
 	for patience := unsettled; ; patience -= settling {
 		reply, err := l.callOnce(ctx, command)
 		if patience <= 0 || !isMoved(err) {
@@ -134,14 +133,14 @@ func (l *Link) call(ctx context.Context, command rueidis.Completed) (string, err
 	}
 }
 
-// While a slot moves, two nodes of a cluster can send callers to each other until they have heard of each other. Nothing
-// was run then: the call is made again, for up to unsettled.
+// While a slot moves, two nodes of a cluster may redirect callers to each other, until both know its new place. Nothing was
+// run then, so call repeats the command every settling, for up to unsettled.
 const (
 	unsettled = 3 * time.Second
 	settling  = 100 * time.Millisecond
 )
 
-// isMoved reports whether a node said that another one has the key, after as many redirections as are followed.
+// isMoved reports whether the last reply was still a redirection, after maxMoves of them.
 func isMoved(err error) bool {
 	answer, ok := errors.AsType[*rueidis.RedisError](err)
 	if !ok {
@@ -152,7 +151,7 @@ func isMoved(err error) bool {
 	return moved || ask
 }
 
-// callOnce makes a call once, wherever redirections lead.
+// callOnce sends a command once, following redirections.
 func (l *Link) callOnce(ctx context.Context, command rueidis.Completed) (string, error) {
 	if err := l.enter(ctx); err != nil {
 		return "", err
@@ -168,7 +167,7 @@ func (l *Link) callOnce(ctx context.Context, command rueidis.Completed) (string,
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		return "", ctx.Err() // and c is left to the goroutine
+		return "", ctx.Err() // the goroutine keeps c
 	}
 	result := c.result
 	*c = call{done: c.done}
@@ -176,7 +175,7 @@ func (l *Link) callOnce(ctx context.Context, command rueidis.Completed) (string,
 	return result.ToString()
 }
 
-// call is one command that may outlive its caller.
+// call is a command that may outlive its caller.
 type call struct {
 	link    *Link
 	command rueidis.Completed
@@ -192,7 +191,7 @@ func (c *call) do() {
 	c.done <- struct{}{}
 }
 
-// enter takes one of the places for calls.
+// enter takes a slot for a call, and waits for one if there is none.
 func (l *Link) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -212,7 +211,7 @@ func (l *Link) enter(ctx context.Context) error {
 	}
 }
 
-// leave gives the place back, when the call is over, and notes whether it was answered.
+// leave gives the slot back and records in wires.calm whether the call was answered.
 func (l *Link) leave(err error) {
 	if l.wires.calm.Load() != (err == nil) {
 		l.wires.calm.Store(err == nil)

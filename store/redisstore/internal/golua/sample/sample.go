@@ -1,5 +1,5 @@
-// Package sample has a small function for each thing that Go and Lua do differently. Tests translate them and compare what
-// both languages say.
+// Package sample has a small function for each construct that Go and Lua treat differently. Tests translate the functions
+// and compare the results of both languages.
 package sample
 
 // Funcs are the functions by their names.
@@ -21,7 +21,7 @@ func RemInt32(a, b int64) int64 { return int64(int32(a) % (int32(b)>>1 | 1)) }
 // Shift rounds down.
 func Shift(a, b int64) int64 { return a >> uint(b&7) }
 
-// ShiftLeft loses what does not fit.
+// ShiftLeft loses the bits that do not fit.
 func ShiftLeft(a, b int64) int64 { return int64(uint16(a) << uint(b&7)) }
 
 // ShiftUp is exact in 64 bits.
@@ -35,31 +35,31 @@ func Uint8(a, _ int64) int64  { return int64(uint8(a)) }
 func Uint16(a, _ int64) int64 { return int64(uint16(a)) }
 func Uint32(a, b int64) int64 { return int64(uint32(a + b)) }
 
-// FromUnsigned gives the highest bit another meaning.
+// FromUnsigned turns the highest bit into a sign.
 func FromUnsigned(a, _ int64) int64 { return int64(int8(uint8(a))) }
 
-// Sets are bits without a sign.
+// Sets uses bit operations on unsigned numbers.
 func Sets(a, b int64) int64 {
 	x, y := uint16(a), uint16(b)
 	return int64(x&y) + int64(x|y)*3 + int64(x&^y)*5
 }
 
-// Signed are bits with one.
+// Signed uses bit operations on signed numbers.
 func Signed(a, b int64) int64 {
 	x, y := int32(a), int32(b)
 	return int64(x&y) + int64(x|y)*3 + int64(x&^y)*5
 }
 
-// Low are the lowest bits of a large number.
+// Low masks the lowest bits of large numbers.
 func Low(a, b int64) int64 { return a&0xfff + b&0x7fffffff }
 
 // Product stays below 2^53.
 func Product(a, b int64) int64 { return a % 90_000_000 * (b % 90_000_000) }
 
-// Smaller and larger of several.
+// Smaller uses min and max.
 func Smaller(a, b int64) int64 { return min(a, b, 7)*2 + max(a, b) - max(a, -b, 3) }
 
-// Loop goes on in the middle.
+// Loop uses continue.
 func Loop(a, b int64) int64 {
 	sum := int64(0)
 	for i := range int64(20) {
@@ -71,7 +71,7 @@ func Loop(a, b int64) int64 {
 	return sum
 }
 
-// Hide declares a variable in the body of a loop with the name of the one that counts.
+// Hide declares a variable in the body of a loop that hides the loop variable.
 func Hide(a, b int64) (sum int64) {
 	for i := int64(0); i < 5; i++ {
 		i := i*2 + a%7
@@ -90,7 +90,7 @@ func Hide(a, b int64) (sum int64) {
 	return sum
 }
 
-// Leave leaves a loop within a loop.
+// Leave uses break in a nested loop.
 func Leave(a, b int64) int64 {
 	n := int64(0)
 	for i := a % 10; i < 15; i++ {
@@ -107,7 +107,7 @@ func Leave(a, b int64) int64 {
 	return -n
 }
 
-// Choose has cases of several values, and one for the rest.
+// Choose uses switch, with several values in a case and with default.
 func Choose(a, b int64) int64 {
 	switch x := a % 5; {
 	case x < 0, b < 0:
@@ -124,7 +124,7 @@ func Choose(a, b int64) int64 {
 	return -b
 }
 
-// Swap assigns both at once.
+// Swap assigns two variables in one statement.
 func Swap(a, b int64) int64 {
 	for range 3 {
 		a, b = b, a-b
@@ -155,7 +155,7 @@ type box struct {
 	flag  bool
 }
 
-// Inner are structs in arrays in structs.
+// Inner uses structs in arrays in structs.
 func Inner(a, b int64) int64 {
 	var x box
 	x.pairs[1] = pair{a, b}
@@ -185,7 +185,7 @@ func two(a, b int64) (sum, difference int64) {
 	return
 }
 
-// Named results are there before they are set.
+// Named calls a function with named results.
 func Named(a, b int64) int64 {
 	s, d := two(a, b)
 	return s*2 + d
@@ -193,7 +193,7 @@ func Named(a, b int64) int64 {
 
 type list struct{ all []int64 }
 
-// List grows.
+// List appends to a slice.
 func List(a, b int64) int64 {
 	l := list{all: nil}
 	return l.fill(a, b)
