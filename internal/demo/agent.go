@@ -20,7 +20,7 @@ import (
 const (
 	maxTokens = 256
 	maxAnswer = 1 << 20
-	maxSaid   = 200 // bytes of a response that is not understood
+	maxSaid   = 200 // bytes of an unexpected response, in the error
 	tellEvery = 100 * time.Millisecond
 )
 
@@ -29,7 +29,7 @@ type caller struct {
 	Agent
 	base, key string
 	client    *http.Client
-	context   string // the beginning of all its calls
+	context   string // text that all calls begin with
 	tally     tally
 	next      atomic.Int64
 }
@@ -86,7 +86,7 @@ func (c *caller) text() string {
 	return strings.Repeat("word ", int(max(4*c.Tokens-around, 5)/5))
 }
 
-// due waits until the job of call i begins. It returns false if ctx ended before.
+// due waits until the job of call i begins. It returns false if ctx ends first.
 func (c *caller) due(ctx context.Context, began time.Time, i int64) bool {
 	at := c.Start
 	if c.PerJob > 0 {
@@ -102,7 +102,7 @@ func (c *caller) due(ctx context.Context, began time.Time, i int64) bool {
 	}
 }
 
-// call sends a call until it gets a response.
+// call sends a call until it is answered, with backoff after each refusal or failure.
 func (c *caller) call(ctx context.Context, i int64) error {
 	body, err := json.Marshal(map[string]any{
 		"model": cmp.Or(c.Model, Model), "max_tokens": maxTokens,
@@ -134,8 +134,8 @@ func (c *caller) call(ctx context.Context, i int64) error {
 	}
 }
 
-// send sends a call for the n-th time, counted from 0. If done is false and err is nil, the call has to be sent again,
-// after asked at the earliest.
+// send sends a call for the n-th time, counted from 0. If done is false and err is nil, the caller must retry, no
+// earlier than after asked.
 func (c *caller) send(ctx context.Context, body []byte, n int) (asked time.Duration, done bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/v1/messages", bytes.NewReader(body))
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *caller) send(ctx context.Context, body []byte, n int) (asked time.Durat
 	return 0, false, nil
 }
 
-// judge decides what a response means for a call.
+// judge returns whether a response completes the call, or how long to wait before the retry.
 func (c *caller) judge(resp *http.Response, answer []byte) (asked time.Duration, done bool, err error) {
 	switch status := resp.StatusCode; {
 	case status == http.StatusOK:

@@ -11,15 +11,15 @@ import (
 	"sync"
 )
 
-// Environment variables that tell an agent where to send and with which key, as for Anthropic's clients.
+// Environment variables with the address and the key for an agent, named as for Anthropic's clients.
 const (
 	baseVariable = "ANTHROPIC_BASE_URL"
 	keyVariable  = "ANTHROPIC_API_KEY"
 )
 
-// RunAgent runs an agent's process. It reads its task as a line of JSON, says that it is ready, begins when the next
-// line arrives, and prints a [State] whenever it changes. It ends when all calls are done, or when in ends, because
-// then its parent is gone.
+// RunAgent runs an agent's process. It reads its task as a line of JSON and prints an empty [State] when it is ready.
+// It starts when the next line arrives, and prints a [State] whenever it changes. It ends when all calls are done. It
+// also ends when in ends, because then its parent has died.
 func RunAgent(ctx context.Context, in io.Reader, out io.Writer, getenv func(string) string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

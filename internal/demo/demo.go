@@ -12,10 +12,10 @@ import (
 // Options configures a demo.
 type Options struct {
 	Plan Script
-	// Self is the path of this program. Started with PartArgs, it runs as one of the processes.
+	// Self is the path of this program. The demo starts it with PartArgs for each of its processes.
 	Self string
-	// PartArgs come before the name of a part: provider, with the flags of a mock; gate, with the provider's URL;
-	// agent. Each part prints a line of JSON when it is ready, and ends when its input does.
+	// PartArgs are the arguments before the name of a part. The parts are: provider, with the flags of a mock; gate,
+	// with the provider's URL; agent. Each part prints a line of JSON when it is ready, and ends when its input ends.
 	PartArgs []string
 	// Show is called with the progress, several times a second. It must not block for long.
 	Show func(View)
@@ -66,7 +66,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 }
 
 // own returns the environment without variables that would misdirect the parts: settings of the user's own gate,
-// proxies, and the user's key.
+// proxies, and the user's API key.
 func own(env []string) []string {
 	var kept []string
 	for _, v := range env {

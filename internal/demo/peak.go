@@ -2,14 +2,14 @@ package demo
 
 import "time"
 
-// sample is the number of requests that had arrived at some moment between before and after.
+// sample is the number of requests that had arrived at some time between before and after.
 type sample struct {
 	before, after time.Time
 	arrived       int64
 }
 
 // peak finds the most requests that arrived within a second, from samples of a counter. It compares only samples that
-// are certainly no more than a second apart, so the true peak may be higher but never lower.
+// are at most a second apart for certain. So the true peak may be higher than most, but never lower.
 type peak struct {
 	last []sample // of the last second, oldest first
 	most int64

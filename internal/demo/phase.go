@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	lookEvery   = 50 * time.Millisecond // at the provider
+	lookEvery   = 50 * time.Millisecond // between two reads of the provider's statistics
 	statsWithin = 2 * time.Second
 	maxStats    = 1 << 20
 )
@@ -26,7 +26,7 @@ type phase struct {
 	number   int
 	provider string // its address
 	parts    []*part
-	broken   chan *part // parts that ended by themselves
+	broken   chan *part // parts that have ended
 
 	began time.Time
 	peak  peak
@@ -211,7 +211,7 @@ func (p *phase) watch(ctx context.Context) (finished bool, err error) {
 			if !p.through(part) {
 				return false, part.gone()
 			}
-			if err := p.failed(); err != nil { // the other agents cannot make up for it
+			if err := p.failed(); err != nil { // the other agents cannot do its calls
 				return false, err
 			}
 		case <-now.C:

@@ -1,8 +1,8 @@
-// Package demo shows what a gate is good for, with real processes: a model of a provider, and six agents that share one
-// of its keys. First each agent backs off on its own, then the same work goes through the gate. Everything runs on this
-// machine.
+// Package demo compares a fleet without and with the gate, using real processes on this machine: a mock provider, and
+// six agents that share one of its keys. In the first phase each agent backs off on its own. In the second, the same
+// work goes through the gate.
 //
-// The processes are the program itself; see [Options.Self].
+// All processes run this program; see [Options.Self].
 package demo
 
 import (
@@ -21,12 +21,12 @@ type Agent struct {
 	Class   string `json:"class"`
 	Calls   int    `json:"calls"`
 	Workers int    `json:"workers"` // calls in progress at once
-	// For an agent whose calls come in jobs: PerJob calls in each job, the first job after Start, the next one every
-	// Every. PerJob is 0 for an agent that has all its calls from the start.
+	// PerJob, Start and Every describe calls that come in jobs of PerJob calls: the first job after Start, the next
+	// ones at intervals of Every. If PerJob is 0, all calls are due from the start.
 	PerJob int           `json:"per_job,omitempty"`
 	Start  time.Duration `json:"start,omitempty"`
 	Every  time.Duration `json:"every,omitempty"`
-	// Model and Tokens are what its calls ask for; empty means the demo's defaults.
+	// Model and Tokens are the model and the input tokens of its calls. Zero values mean the demo's defaults.
 	Model  string `json:"model,omitempty"`
 	Tokens int64  `json:"tokens,omitempty"`
 }
@@ -41,11 +41,12 @@ type Script struct {
 	// Patience is the longest time that a phase may take.
 	Patience time.Duration
 
-	// For a fleet from a scenario, see [FromScenario]. Provider holds flags of the mock, besides those for latency.
-	// About describes them for people. Best is how long the work takes at best. If they are empty, Limit applies.
+	// Provider, About, Gate and Best describe a fleet from a scenario; see [FromScenario]. Provider holds flags of the
+	// mock, besides those for latency, and About describes them for people. Best is the shortest time that the work can
+	// take. If they are empty, Limit applies.
 	Provider []string
 	About    string
-	// Gate holds the limits that the gate is told, as a list in YAML; empty means that it learns them.
+	// Gate lists the limits in the gate's configuration, as YAML. If it is empty, the gate learns the limits.
 	Gate string
 	Best time.Duration
 }
@@ -60,9 +61,9 @@ func (p *Script) Limits() string {
 
 // Minute returns the standard demo, which takes about a minute.
 //
-// The provider admits the first 120 calls at once, and the others at two a second, for 24 seconds. Callers with
-// doubling waits come back 16 to 20 seconds after they began, and then after 32 to 40. Work that ends between the two
-// is late, as most work is. Work of 21 seconds would be done in time, by luck.
+// The provider accepts the first 120 calls at once and the others at two a second, for 24 seconds. Clients that double
+// their waits return 16 to 20 seconds after they began, and next after 32 to 40. Work that could end in between ends
+// late, which is the typical case. Work of 21 seconds would end in time by luck.
 func Minute() Script {
 	return Script{
 		Agents: fleet(28, 6), Limit: sim.Rate{N: 120, Window: time.Minute},
@@ -70,7 +71,7 @@ func Minute() Script {
 	}
 }
 
-// Fast returns the same demo with few calls left when the provider begins to refuse.
+// Fast returns the same demo with fewer calls after the provider begins to refuse.
 func Fast() Script {
 	p := Minute()
 	p.Agents, p.Latency, p.Tail, p.Patience = fleet(22, 8), 50*time.Millisecond, 0, time.Minute
@@ -94,8 +95,8 @@ func (p *Script) Calls() (n int) {
 	return n
 }
 
-// Ideal returns how long the work takes if every call is sent as soon as the provider's limit has room for it, and is
-// answered as fast as possible.
+// Ideal returns how long the work takes if each call is sent as soon as the provider's limit has room, and is answered
+// as fast as possible.
 func (p *Script) Ideal() time.Duration {
 	if p.Best > 0 {
 		return p.Best

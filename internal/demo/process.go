@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	startWithin = 20 * time.Second // a machine may be busy
-	endWithin   = 8 * time.Second  // longer than the parts take at most
+	startWithin = 20 * time.Second // for a busy machine
+	endWithin   = 8 * time.Second  // longer than any part needs
 	maxLine     = 64 << 10
 	maxTold     = 4 << 10 // bytes of a part's error output
 )
 
-// part is one of the processes. It ends when its input does, so that none is left when the demo dies, however it dies.
+// part is one of the demo's processes. It ends when its input ends, so no process survives the demo, however the demo
+// ends.
 type part struct {
 	name  string
 	cmd   *exec.Cmd
@@ -34,7 +35,7 @@ type part struct {
 // launch starts a part. heard gets each line that it prints, in order.
 func (d *demo) launch(name string, env []string, heard func(line []byte), args ...string) (*part, error) {
 	p := &part{name: name, cmd: exec.Command(d.Self, args...), ended: make(chan struct{})}
-	p.cmd.Args[0] = "sluice" // its name, whatever the file is called
+	p.cmd.Args[0] = "sluice" // independent of the file's name
 	p.cmd.Env = append(append([]string{}, d.env...), env...)
 	p.cmd.Stderr = &p.told
 	p.cmd.SysProcAttr = apart()

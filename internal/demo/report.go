@@ -11,13 +11,13 @@ import (
 
 // Report is the result of a run.
 type Report struct {
-	// OK reports that the gate avoided all refusals and was faster. Why lists what was not so.
+	// OK is set if the gate avoided all refusals and was faster. Why lists what went wrong otherwise.
 	OK     bool     `json:"ok"`
 	Why    []string `json:"why"`
-	Limit  string   `json:"limit"` // of the provider, on requests
+	Limit  string   `json:"limit"` // the provider's limit on requests
 	Model  string   `json:"model"`
 	Calls  int      `json:"calls"`
-	IdealS float64  `json:"ideal_s"` // the fastest that the provider's limit admits
+	IdealS float64  `json:"ideal_s"` // shortest time that the provider's limit allows
 	Before Phase    `json:"before"`
 	After  Phase    `json:"after"`
 }
@@ -33,12 +33,12 @@ type Phase struct {
 	WorstWindow int64 `json:"worst_window"`
 	// Seen429 counts the refusals that agents saw.
 	Seen429 int `json:"seen_429"`
-	// Retries counts repeated sends; RetryShare is their part of all sends.
+	// Retries counts repeated sends. RetryShare is their share of all sends.
 	Retries    int64   `json:"retries"`
 	RetryShare float64 `json:"retry_share"`
 	// PeakRate is the most requests that reached the provider within a second.
 	PeakRate int64 `json:"peak_rate"`
-	// WastedUSD is the list price of the retries, each at the mean use of a call.
+	// WastedUSD is the list price of the retries, each at the mean usage of a call.
 	WastedUSD float64 `json:"wasted_usd"`
 	WallS     float64 `json:"wall_s"`
 	// OfIdeal is WallS as a multiple of the ideal.
@@ -155,7 +155,7 @@ func newReport(plan *Script, before, after *Phase) *Report {
 	if after.Seen429 > 0 {
 		complain("agents saw %d refusals through the gate", after.Seen429)
 	}
-	if slow := after.WallS >= before.WallS; slow && plan.Best == 0 || plan.Best > 0 && after.WallS > 1.1*before.WallS+1 { // a fleet from a scenario may have room for all calls
+	if slow := after.WallS >= before.WallS; slow && plan.Best == 0 || plan.Best > 0 && after.WallS > 1.1*before.WallS+1 { // a fleet from a scenario may have room for all calls even without the gate
 		complain("through the gate it took %.1f s, without it %.1f s", after.WallS, before.WallS)
 	}
 	r.OK = len(r.Why) == 0

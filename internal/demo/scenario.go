@@ -16,8 +16,8 @@ const (
 	MaxBest   = 15 * time.Minute
 )
 
-// FromScenario converts a scenario into a script, or returns an error that says what cannot run live. Sizes have no
-// spread, calls are sent until they are answered, and the key has no other users.
+// FromScenario converts a scenario into a script. Its error says which part of the scenario cannot run live. The script
+// simplifies: sizes do not vary, agents retry calls until they are answered, and no other users share the key.
 func FromScenario(sc *sim.Scenario) (Script, error) {
 	p := Script{About: "", Latency: sc.Service.Median + time.Duration(sc.Body.Mean())*time.Microsecond}
 	p.Tail = time.Duration(sc.Service.Mean())*time.Microsecond - sc.Service.Median
@@ -69,7 +69,7 @@ func (p *Script) limits(sc *sim.Scenario) (perModel bool, err error) {
 			return false, fmt.Errorf("limit %s: the mock provider has a burst of its own only on requests", l.Name)
 		}
 		algorithm = l.Kind.String()
-		delete(flags, l.Unit) // the mock has one of each
+		delete(flags, l.Unit) // the mock has one limit for each unit
 		size := sim.Rate{N: l.Size, Window: l.Window}.String()
 		p.Provider = append(p.Provider, flag, size)
 		if l.Kind == store.Bucket && l.Burst != l.Size {
@@ -88,7 +88,7 @@ func (p *Script) limits(sc *sim.Scenario) (perModel bool, err error) {
 	return perModel, nil
 }
 
-// toldLimit returns a limit as the gate's configuration states it.
+// toldLimit formats a limit for the gate's configuration.
 func toldLimit(l *sim.Limit, size string) string {
 	s := fmt.Sprintf("{name: %q, size: %s, unit: %s", l.Name, size, l.Unit)
 	switch l.Kind {

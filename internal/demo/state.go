@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// State is an agent's progress as the agent sees it. The agent prints one as a line of JSON whenever it has changed.
+// State is the progress of an agent. The agent prints it as a line of JSON whenever it changes.
 type State struct {
 	Done      int `json:"done"`      // calls with a response
-	Waiting   int `json:"waiting"`   // calls begun without a response yet
-	Sends     int `json:"sends"`     // requests, repeated ones included
+	Waiting   int `json:"waiting"`   // calls sent but not answered yet
+	Sends     int `json:"sends"`     // requests, retries included
 	Throttled int `json:"throttled"` // responses with 429
 	Failed    int `json:"failed"`    // sends that failed for another reason
 	// Longest and Total are times from a call's first send to its response.

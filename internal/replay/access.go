@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The names that an access log may use. docs/replay.md lists them.
+// Field names that access logs use. docs/replay.md lists them.
 var (
 	startFields  = []string{"time", "timestamp", "ts", "@timestamp", "start", "start_time"}
 	endFields    = []string{"end", "end_time"}
@@ -66,7 +66,7 @@ func (r *reader) access(o object) error {
 	return nil
 }
 
-// outcome reads a status: a number, or a word.
+// outcome parses a status, which is a number or a word.
 func outcome(status string) (refused, failed, ok bool) {
 	switch strings.ToLower(status) {
 	case "success", "succeeded", "ok", "accepted":

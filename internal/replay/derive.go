@@ -27,8 +27,8 @@ type group struct {
 	atOnce        int
 }
 
-// Scenario returns a file for sluice simulate and sluice demo: a fleet like the log's, on the same limits. It has
-// only the means of sizes and times, not each call.
+// Scenario returns a scenario file for sluice simulate and sluice demo: a fleet like the log's, with the same limits.
+// It states mean sizes and times, not each call.
 func (r *Replay) Scenario() ([]byte, error) {
 	var b bytes.Buffer
 	name := "replay"

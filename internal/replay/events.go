@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// event reads one line of the gate's own log. A send, its answer and its usage, joined by the ticket, are one
-// request.
+// event reads one line of the gate's own event log. The events of a send, its response and its usage have the same
+// ticket; together they are one request.
 func (r *reader) event(e *inspect.Event) {
 	if e.Kind == inspect.EventSend {
 		s := Send{
@@ -25,7 +25,7 @@ func (r *reader) event(e *inspect.Event) {
 	at, known := r.tickets[e.Ticket]
 	if !known || e.Ticket == "" {
 		if e.Kind == inspect.EventThrottled || e.Kind == inspect.EventAnswer || e.Kind == inspect.EventUsage {
-			r.log.Skipped++ // its send was rotated away
+			r.log.Skipped++ // log rotation has removed its send
 		}
 		return
 	}

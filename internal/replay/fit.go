@@ -9,13 +9,13 @@ import (
 
 // Bounds of finding limits.
 const (
-	fewRefusals = 5      // fewer refusals say nothing
-	fitSends    = 20_000 // number of sends that are examined, from the start
+	fewRefusals = 5      // with fewer refusals no limit is derived
+	fitSends    = 20_000 // number of sends to examine, from the start
 )
 
-// fit finds the limit on requests that best explains the log's refusals. For each kind and window it takes the size
-// at which as many sends are refused too much as too little. It returns nil if there are too few refusals, or if no
-// limit explains them.
+// fit finds the limit on requests that best explains the log's refusals. For each kind and window it picks the size
+// that refuses as many sends too many as too few. It returns nil if there are too few refusals, or if no limit explains
+// them.
 func (r *Replay) fit() (limits []sim.Limit, refused int) {
 	arrivals := r.arrivals()
 	arrivals = arrivals[:min(len(arrivals), fitSends)]
@@ -46,7 +46,7 @@ func (r *Replay) fit() (limits []sim.Limit, refused int) {
 	return []sim.Limit{best}, refused
 }
 
-// fitSize finds the size of a limit, and how many sends it does not explain.
+// fitSize returns the limit with the best size, and the number of sends that it does not explain.
 func fitSize(l sim.Limit, arrivals []sim.Arrival) (sim.Limit, int) {
 	sized := func(n int64) sim.Limit {
 		l.Size, l.Burst = n, 0

@@ -51,8 +51,7 @@ func (r *reader) spend(o object) error {
 	return nil
 }
 
-// caller names the sender of a row: the alias of the key, the user, or a label of the key. The key itself is never
-// shown.
+// caller names the sender of a row: the key's alias, the user, or a label of the key. It never returns the key itself.
 func caller(o, meta object) string {
 	if name := meta.text("user_api_key_alias"); name != "" {
 		return name
@@ -102,7 +101,7 @@ func (r *reader) array(b *bufio.Reader) error {
 
 const maxArray = 256 << 20
 
-// entry returns an error about the current entry of an array, which has no line number.
+// entry returns an error about the current entry of an array. Entries have no line numbers.
 func (r *reader) entry(message string) error {
 	return &Error{File: r.log.File, Message: "entry " + itoa(r.log.Lines) + ": " + message}
 }
@@ -170,7 +169,7 @@ func (r *reader) csv(b *bufio.Reader) error {
 	}
 }
 
-// lineBound fails if a line is too long. A CSV reader would read all of it.
+// lineBound fails if a line is too long, because a CSV reader would read all of it into memory.
 type lineBound struct {
 	in io.Reader
 	n  int // bytes since the last line break

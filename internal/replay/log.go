@@ -21,7 +21,8 @@ var Formats = []string{Events, Access, LiteLLM}
 const (
 	MaxLine  = 4 << 20 // bytes of a line
 	MaxSends = 200_000
-	// MaxCallers is how many callers are kept apart: those with the most requests. The others count as one.
+	// MaxCallers is the number of callers that are listed separately: those with the most requests. All others count as
+	// one.
 	MaxCallers = 1_000
 	others     = "(others)"
 	maxText    = 200 // bytes of a name
@@ -35,13 +36,13 @@ type Send struct {
 	Start, Wanted, First, End time.Time
 
 	Resource, Caller, User, Class string
-	Model                         string // as limits name it
-	Named                         string // as its caller wrote it
+	Model                         string // name as in limits
+	Named                         string // name as in the request
 
-	Input, Output int64 // tokens; often unknown, and 0, for a refusal
-	Refused       bool  // with 429
-	Failed        bool  // for another reason
-	Retry         bool  // the log says so
+	Input, Output int64 // tokens; 0 if unknown, as for most refusals
+	Refused       bool  // with a 429
+	Failed        bool  // for a reason other than a 429
+	Retry         bool  // the log marks it as a retry
 	USD           float64
 	Priced        bool
 }
@@ -55,13 +56,12 @@ type Log struct {
 	// reached the provider.
 	Skipped, Cached int
 	Sends           []Send // by Start
-	// Resource is the resource of the sends, or empty if the log names none. Others are further resources in the
-	// log.
+	// Resource is the resource of the sends, or empty if the log names none. Others lists the log's other resources.
 	Resource string
 	Others   []string
 }
 
-// Error says where a log is invalid.
+// Error reports where a log is invalid.
 type Error struct {
 	File    string
 	Line    int // 0: none

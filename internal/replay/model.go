@@ -11,18 +11,18 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Setup is what a log is replayed against.
+// Setup configures a replay.
 type Setup struct {
 	Assumptions
-	// Limits are the provider's. If empty, they are derived from the log's refusals.
+	// Limits are the provider's limits. If empty, New derives them from the log's refusals.
 	Limits []sim.Limit
-	// PerModel makes limits that are derived from the log count per model.
+	// PerModel makes the derived limits count per model.
 	PerModel bool
 	// Classes are the priority classes, highest first. The default is p0, p1 and p2.
 	Classes []store.Class
 	Order   store.Order
 	Use     int // percentage of the limits that the gate uses; 0: all
-	// Class returns the class of a caller. If it returns "", the log decides, or else the last class applies.
+	// Class returns the class of a caller. If it returns "", the class in the log applies, or else the last class.
 	Class func(caller string) string
 	Seed  uint64
 	// Progress is called with the fraction of calls that are over.
@@ -41,7 +41,7 @@ type Replay struct {
 	fitted bool      // the limits are derived from the log
 }
 
-// ErrNoLimits is the error of [New] for a log that says nothing about limits.
+// ErrNoLimits is the error of [New] if the log does not show the provider's limits.
 type ErrNoLimits struct{ Refused int }
 
 func (e *ErrNoLimits) Error() string {
@@ -68,7 +68,7 @@ func New(l *Log, s Setup) (*Replay, error) {
 		r.setup.Limits, r.fitted = limits, true
 	}
 	for i := range r.setup.Limits {
-		if l := &r.setup.Limits[i]; l.Kind == store.Fixed { // windows begin at round times, not at the start of the log
+		if l := &r.setup.Limits[i]; l.Kind == store.Fixed { // windows begin at round times, independent of the log's start
 			l.Phase = r.start.Truncate(l.Window).Add(l.Window).Sub(r.start)
 		}
 	}
@@ -76,7 +76,7 @@ func New(l *Log, s Setup) (*Replay, error) {
 	return r, nil
 }
 
-// roundTrip estimates the network round trip from refusals, which take the provider no time.
+// roundTrip estimates the network round trip from refusals, because the provider refuses without delay.
 func (r *Replay) roundTrip() time.Duration {
 	var all []time.Duration
 	for i := range r.log.Sends {
@@ -114,7 +114,7 @@ func (r *Replay) layOut() {
 		if u == nil {
 			u = usual[key{-1, ""}]
 		}
-		if !c.done && u != nil { // its real use is unknown
+		if !c.done && u != nil { // its real usage is unknown
 			rec.Request.Input, rec.Request.Output, rec.Service, rec.Body = u.input/u.n, u.output/u.n, u.service/time.Duration(u.n), u.body/time.Duration(u.n)
 			r.prices[i] = u.usd / float64(u.n)
 		} else {
@@ -138,7 +138,7 @@ type key struct {
 	model  string
 }
 
-// sums adds up what accepted calls used.
+// sums adds up the usage of accepted calls.
 type sums struct {
 	n             int64
 	input, output int64
@@ -146,7 +146,7 @@ type sums struct {
 	usd           float64
 }
 
-// usual returns the mean use of calls by caller and model. Caller -1 stands for all callers.
+// usual returns the mean usage of calls by caller and model. Caller -1 stands for all callers.
 func (r *Replay) usual() map[key]*sums {
 	all := map[key]*sums{}
 	for i := range r.work.calls {
@@ -210,7 +210,7 @@ func (r *Replay) classes() []int {
 // arrivals returns the sends as they arrived at the provider.
 func (r *Replay) arrivals() []sim.Arrival {
 	var all []sim.Arrival
-	usual := map[string]*sums{} // by model: what a refused send would have used
+	usual := map[string]*sums{} // by model: expected usage of a refused send
 	for i := range r.log.Sends {
 		if s := &r.log.Sends[i]; !s.Refused {
 			if usual[s.Model] == nil {

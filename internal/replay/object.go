@@ -75,7 +75,7 @@ func (o object) number(names ...string) (float64, bool) {
 	return 0, false
 }
 
-// tokens returns a number of tokens, or 0 if it is absurd.
+// tokens returns a number of tokens, or 0 if the value is out of range.
 func (o object) tokens(names ...string) int64 {
 	n, _ := o.number(names...)
 	if n < 0 || n > 1e9 {

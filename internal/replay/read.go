@@ -24,8 +24,8 @@ type reader struct {
 	tickets map[string]int // event log: index of the send by ticket
 }
 
-// Read reads a log: a file, the directory of an event log, or in if name is "-". An empty format is guessed. An
-// empty resource selects the one with the most sends.
+// Read reads a log: a file, the directory of an event log, or in if name is "-". If format is empty, Read guesses it.
+// If resource is empty, Read selects the one with the most sends.
 func Read(name, format, resource string, in io.Reader) (*Log, error) {
 	r := &reader{log: &Log{File: name, Format: format}, tickets: map[string]int{}}
 	if err := r.open(name, in); err != nil {
@@ -144,7 +144,7 @@ func (r *reader) read(in io.Reader) error {
 	}
 }
 
-// known returns an error if the whole file did not reveal its format.
+// known returns an error if the format is still unknown at the end of the file.
 func (r *reader) known() error {
 	if r.log.Format == "" {
 		return &Error{File: r.log.File, Message: "its format is not known: no line has an event, a startTime, or a time and a status"}
@@ -161,7 +161,7 @@ func firstByte(b *bufio.Reader) (byte, error) {
 		if !bytes.ContainsRune([]byte(" \t\r\n\xef\xbb\xbf"), rune(c)) && c < 0x80 {
 			return c, b.UnreadByte()
 		}
-		if c >= 0x80 && c != 0xef && c != 0xbb && c != 0xbf { // other than a byte order mark, it cannot be one of our texts
+		if c >= 0x80 && c != 0xef && c != 0xbb && c != 0xbf { // not ASCII and no byte order mark: binary data
 			return c, b.UnreadByte()
 		}
 	}
@@ -183,7 +183,7 @@ func readLine(b *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// line reads one line of JSON. An incomplete last line may still be being written.
+// line reads one line of JSON. The last line may be incomplete, because another process may still write it.
 func (r *reader) line(text []byte, last bool) error {
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 {
@@ -216,7 +216,7 @@ func (r *reader) line(text []byte, last bool) error {
 	return r.object(o)
 }
 
-// guess returns the format of an object, or an empty string if it cannot be told.
+// guess returns the format of an object, or "" if it fits no format.
 func guess(o object) string {
 	switch {
 	case o.has("event") && o.has("time") && !o.has("status", "msg"):

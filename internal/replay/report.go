@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Report is what a log shows, and what the gate would have done with it.
+// Report compares the log with a run of the same calls through the gate.
 type Report struct {
 	File     string    `json:"file"`
 	Format   string    `json:"format"`
@@ -57,7 +57,7 @@ type Explained struct {
 	Agree  float64 `json:"agree"`  // fraction of the sends on which both agree
 }
 
-// Figures measure either the log or the gate.
+// Figures are the results of either the log or the gate.
 type Figures struct {
 	Calls      int     `json:"calls"`
 	Finished   int     `json:"finished"`
@@ -76,7 +76,7 @@ type Figures struct {
 	Refused  sim.Counts `json:"-"`
 }
 
-// Waits is how long calls of a class took from when they were wanted until the provider accepted them.
+// Waits is how long calls of a class waited, from when they were wanted until the provider accepted them.
 type Waits struct {
 	Name     string  `json:"name"`
 	Calls    int     `json:"calls"`
@@ -85,7 +85,7 @@ type Waits struct {
 	LongestS float64 `json:"wait_longest_s"`
 }
 
-// CallerFigures are what the log shows about a caller.
+// CallerFigures are the log's figures of one caller.
 type CallerFigures struct {
 	Name      string `json:"name"`
 	Class     string `json:"class"`

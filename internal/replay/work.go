@@ -9,11 +9,11 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// Assumptions are assumptions about a log. Zero fields select the defaults.
+// Assumptions are thresholds for interpreting a log. Zero fields select the defaults.
 type Assumptions struct {
 	// RetryWithin is how long after a refusal a request of the same caller and model can be its retry.
 	RetryWithin time.Duration
-	// Follow is how soon after the end of a call the next one of its caller counts as having waited for it.
+	// Follow is the longest gap between the end of a call and its caller's next call that counts as waiting for it.
 	Follow time.Duration
 }
 
@@ -21,7 +21,7 @@ type Assumptions struct {
 const (
 	DefaultRetryWithin = 90 * time.Second
 	DefaultFollow      = time.Second
-	// atOnce is how soon a caller continues after a success: sooner than any backoff.
+	// atOnce is the longest gap after a success at which the next send is new work: it is shorter than any backoff.
 	atOnce = 100 * time.Millisecond
 )
 
@@ -34,8 +34,8 @@ type call struct {
 	done    bool // accepted by the provider
 	follows int  // index of the call whose end it waited for; -1: none
 	think   time.Duration
-	// doubted is set for a call that could have been a retry. It was taken as new because its caller had finished
-	// another call gap before.
+	// doubted is set for a call that could be a retry. It was taken as new, because its caller had just finished
+	// another call. gap is the time in between.
 	doubted bool
 	gap     time.Duration
 }
@@ -48,11 +48,11 @@ func (c *call) refusals() int {
 	return len(c.sends)
 }
 
-// work is what a log's callers wanted.
+// work is all calls of a log's callers.
 type work struct {
 	callers []string // in the order of their first send
 	calls   []call
-	matched bool // retries were recognized by caller, model and time; otherwise the log marks them
+	matched bool // retries were recognized by caller, model and time; false: the log marks them
 }
 
 // lane is the work in progress of a caller.
@@ -71,7 +71,7 @@ func (k *lane) take(calls []call, c, send int, s *Send) {
 		return
 	}
 	if k.ended = append(k.ended, c); len(k.ended) > maxEnded {
-		k.ended = k.ended[1:] // no caller waits that long to continue
+		k.ended = k.ended[1:] // it is too old for a caller to continue from
 	}
 }
 
@@ -96,18 +96,18 @@ func (w *work) couldBe(l *Log, c int, s *Send) bool {
 	return last.Model == s.Model && !s.Start.Before(w.calls[c].end) && (s.Retry || last.Input == 0 || s.Input == 0 || last.Input == s.Input)
 }
 
-// same reports whether s is as large as the refused call, as far as the log says.
+// same reports whether the log states the same input tokens for s as for the last send of the call.
 func (w *work) same(l *Log, c int, s *Send) bool {
 	last := &l.Sends[w.calls[c].sends[len(w.calls[c].sends)-1]]
 	return s.Input > 0 && last.Input == s.Input
 }
 
-// pieces joins the sends of each call. If a log marks a caller's retries, they are believed. Otherwise a send is the
-// retry of the oldest refusal of the same caller and model without a retry. The exception is a caller that has just
-// finished another call: then the send is new.
+// pieces groups the sends into calls. If a log marks a caller's retries, pieces follows the marks. Otherwise it takes a
+// send as the retry of the oldest refusal of the same caller and model that has no retry yet. If the caller has just
+// finished another call, it takes the send as new work instead.
 //
-// If a caller that does not usually give up has calls left without a retry, as many of its doubtful sends count as
-// retries after all: those that came latest after a finished call.
+// Some callers rarely give up, but have refused calls left without a retry. Then pieces takes as many of their doubtful
+// sends as retries: those with the longest gap after a finished call.
 func pieces(l *Log, a Assumptions) *work {
 	retries := map[int]bool{}
 	w := join(l, a, retries)
@@ -157,7 +157,7 @@ func (w *work) doubtful() (sends []int) {
 	return sends
 }
 
-// join is pieces with sends that are known to be retries.
+// join groups the sends like pieces, with sends that are known to be retries.
 func join(l *Log, a Assumptions, retries map[int]bool) *work {
 	w := &work{}
 	index := map[string]int{}

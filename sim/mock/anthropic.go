@@ -29,7 +29,7 @@ type message struct {
 	tools []tool
 }
 
-// turn is one message of a conversation. Both APIs have the same shape here.
+// turn is one message of a conversation. Anthropic and OpenAI use the same shape.
 type turn struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
@@ -60,7 +60,7 @@ func (p anthropic) serve(x *exchange) {
 	}
 }
 
-// parse reads a request. It returns nil if it has answered an invalid one.
+// parse reads a request. If the request is invalid, it sends an error response and returns nil.
 func (anthropic) parse(x *exchange, bounded bool) *message {
 	if !x.allow(http.MethodPost) {
 		return nil
@@ -110,7 +110,7 @@ func anthropicTools(raw json.RawMessage) (all []tool, ok bool) {
 	return all, true
 }
 
-// parts returns what the model reads.
+// parts returns the parts of the request that count as input tokens, as compact JSON.
 func (m *message) parts() [][]byte {
 	return [][]byte{compact(m.System), compact(m.Messages), compact(m.Tools)}
 }
@@ -121,7 +121,7 @@ func (anthropic) count(x *exchange, m *message) {
 	}
 }
 
-// used returns the usage of the input of a request.
+// used splits the input tokens of a request into cache reads, cache writes and the rest, as X-Mock asks for.
 func (x *exchange) used(input int64) Usage {
 	u := Usage{CacheReadTokens: min(x.fault.cacheRead, input)}
 	u.CacheWriteTokens = min(x.fault.cacheWrite, input-u.CacheReadTokens)
@@ -169,7 +169,7 @@ func (x *exchange) text(a *answer) string {
 	return a.text()
 }
 
-// without returns o without a field if leave is set.
+// without returns o without the named field if leave is true. Otherwise it returns o.
 func (o obj) without(leave bool, name string) obj {
 	if !leave {
 		return o
@@ -210,7 +210,7 @@ func (p anthropic) stream(x *exchange, m *message, ans *answer, u Usage) {
 	s := x.events(true)
 	start := obj{
 		{"id", ans.seed.id("msg_01")}, {"type", "message"}, {"role", "assistant"}, {"model", m.Model}, {"content", []any{}},
-		{"stop_reason", nil}, {"stop_sequence", nil}, {"usage", anthropicUsage(u, 1)}, // the number of output tokens is not known yet
+		{"stop_reason", nil}, {"stop_sequence", nil}, {"usage", anthropicUsage(u, 1)}, // the number of output tokens is unknown yet
 	}.without(x.fault.noUsage, "usage")
 	block := obj{{"type", "text"}, {"text", ""}}
 	kind, name := "text_delta", "text"
@@ -256,7 +256,7 @@ func (m *message) picks() *tool {
 	return nil
 }
 
-// named returns the tool of that name, or else the first one.
+// named returns the tool with that name, or the first tool if there is none.
 func named(tools []tool, name string) *tool {
 	for i := range tools {
 		if tools[i].name == name {
@@ -266,8 +266,8 @@ func named(tools []tool, name string) *tool {
 	return &tools[0]
 }
 
-// asksForTool reports whether the last turn is the user's and asks for a tool. Claude Code adds a system turn about
-// MCP servers after it.
+// asksForTool reports whether the user's last turn asks for a tool. It skips system turns at the end, because Claude
+// Code adds one about MCP servers.
 func asksForTool(turns []turn) bool {
 	last := turns[len(turns)-1]
 	for i := len(turns) - 1; i > 0 && last.Role == "system"; i-- {
@@ -276,7 +276,7 @@ func asksForTool(turns []turn) bool {
 	return last.Role == "user" && strings.Contains(strings.ToLower(contentText(last.Content)), "use the tool")
 }
 
-// contentText returns the text of a content, which is a string or a list of blocks. Results of tools are not text.
+// contentText returns the text of a content field, which is a string or a list of blocks. It ignores tool results.
 func contentText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -293,8 +293,9 @@ func contentText(raw json.RawMessage) string {
 	return text
 }
 
-// modelClass returns what Anthropic counts together: the Opus models of generation 4, the Sonnet models of
-// generation 4, and every other model separately. A date at the end of a name does not matter.
+// modelClass returns the name under which Anthropic counts a model. All Opus models of generation 4 count together, and
+// so do all Sonnet models of generation 4. Every other model counts separately. A date at the end of the name does not
+// matter.
 func modelClass(model string) string {
 	model = snapshot.ReplaceAllString(strings.ToLower(model), "")
 	for _, pooled := range [...]string{"claude-opus-4", "claude-sonnet-4"} {

@@ -45,8 +45,8 @@ func anthropicLimit(h http.Header, name string, s sim.State) {
 	h.Set(prefix+"Reset", store.Time(upSeconds(s.Reset)*1_000_000).Std().Format(time.RFC3339))
 }
 
-// rounded rounds the remaining tokens to the nearest thousand, as Anthropic does. Small limits, which Anthropic does
-// not have, are stated exactly.
+// rounded rounds the remaining tokens to the nearest thousand, as Anthropic does. It leaves limits under 10,000 exact;
+// Anthropic has none that small.
 func rounded(n, size int64) int64 {
 	if size < 10_000 {
 		return n
@@ -73,7 +73,7 @@ func (p anthropic) refuse(h http.Header, d *decision) (int, any) {
 	return http.StatusTooManyRequests, anthropicError(h, "rate_limit_error", message)
 }
 
-// per returns a window in words.
+// per formats a window as a word, such as "minute".
 func per(window time.Duration) string {
 	switch window {
 	case time.Second:
@@ -111,7 +111,7 @@ func (anthropic) broken(x *exchange, _ bool) (string, any) {
 	return "error", anthropicError(x.w.Header(), "overloaded_error", "Overloaded")
 }
 
-// anthropicModels are listed. Any other name is served as well.
+// anthropicModels lists the models that /v1/models shows. The mock serves any other name as well.
 var anthropicModels = [...]struct{ id, name string }{
 	{"claude-opus-5-5", "Claude Opus 5.5"}, {"claude-sonnet-5-5", "Claude Sonnet 5.5"}, {"claude-haiku-5-5", "Claude Haiku 5.5"},
 	{"claude-haiku-4-5", "Claude Haiku 4.5"},

@@ -8,15 +8,15 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Units besides those of package sim.
+// Units that package sim does not have.
 const (
-	places     = "places"  // requests that are being served
+	places     = "places"  // requests in progress
 	unitSearch = "search"  // GitHub's limit on searches
 	unitGraph  = "graphql" // GitHub's limit on GraphQL, in points
 	unitCount  = "count_tokens"
 )
 
-// maxRules bounds the counts that are kept by key and model. Further ones share one count.
+// maxRules bounds the counters per key and model. Beyond it, further keys and models share one counter per limit.
 const maxRules = 100_000
 
 // amount is how much of a unit a request takes.
@@ -25,18 +25,18 @@ type amount struct {
 	n    int64
 }
 
-// ask is what one request needs from the limits.
+// ask states what one request needs from the limits.
 type ask struct {
 	key   fingerprint
 	class string // class of models; limits per model count it separately
-	// takes is what the request takes on arrival.
+	// takes lists what the request uses when it arrives.
 	takes []amount
-	// produces is set if the request takes output tokens while it is answered. Their number is not known in advance,
-	// so there has to be room for one.
+	// produces is set if the request uses output tokens while it is answered. Their number is unknown on arrival, so
+	// the request only needs room for one.
 	produces bool
 }
 
-// needs returns what must be free of a unit, or 0 if the request does not use it.
+// needs returns how much of a unit must be free for the request to be accepted. 0: the request does not use the unit.
 func (a *ask) needs(unit string) int64 {
 	if unit == sim.OutputTokens && a.produces {
 		return 1
@@ -53,22 +53,22 @@ func (a *ask) takesOf(unit string) int64 {
 	return 0
 }
 
-// stated is what a response states about one limit.
+// stated is the state of one limit, for the headers of a response.
 type stated struct {
 	limit *sim.Limit
 	sim.State
 }
 
-// decision is the result of a request's arrival.
+// decision says whether a request is accepted, and why not.
 type decision struct {
 	at       store.Time
 	accepted bool
-	limit    *sim.Limit // the limit that refused it
-	used     int64      // of that limit
-	need     int64      // of that limit
-	// back is the time until there is room; 0: unknown.
+	limit    *sim.Limit // limit that refused the request
+	used     int64      // used amount of that limit
+	need     int64      // amount of that limit that the request needs
+	// back is the time until the limit has room; 0: unknown.
 	back   time.Duration
-	states []stated // of the limits that are not hidden, in their order
+	states []stated // visible limits that the request uses, in order
 }
 
 // retryAfter returns back in whole seconds, as headers state it.
@@ -80,8 +80,8 @@ type ruleKey struct {
 	class string
 }
 
-// book holds what was taken from every limit. Arrivals are decided one after the other, at the time of the lock. So
-// none is earlier than the one before it.
+// book counts what requests have taken from every limit. It decides one arrival at a time and reads the clock under its
+// lock. So arrival times never go backwards.
 type book struct {
 	limits []sim.Limit
 	now    func() store.Time
@@ -89,7 +89,7 @@ type book struct {
 	mu      sync.Mutex
 	last    store.Time
 	rules   map[ruleKey]sim.Rule
-	windows map[ruleKey]*window // of limits on requests
+	windows map[ruleKey]*window // per limit on requests
 	worst   int64
 }
 
@@ -97,7 +97,7 @@ func newBook(limits []sim.Limit, now func() store.Time) *book {
 	return &book{limits: limits, now: now, rules: map[ruleKey]sim.Rule{}, windows: map[ruleKey]*window{}}
 }
 
-// moment returns the current time, or the previous one if the clock went back. The lock is held.
+// moment returns the current time, or the previous one if the clock went back. The caller holds the lock.
 func (b *book) moment() store.Time {
 	b.last = max(b.last, b.now())
 	return b.last
@@ -124,7 +124,7 @@ func (b *book) rule(i int, a *ask) sim.Rule {
 	return r
 }
 
-// arrive decides a request. It takes from all limits that the request uses, or from none.
+// arrive accepts or refuses a request. It takes from all limits that the request uses, or from none.
 func (b *book) arrive(a *ask) decision {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -167,7 +167,7 @@ func (b *book) take(t store.Time, a *ask) {
 			watched = true
 		}
 	}
-	if !watched { // no limit states its window
+	if !watched { // no limit on requests: use a minute
 		b.watch(t, ruleKey{limit: -1, key: a.key}, time.Minute)
 	}
 }
@@ -185,7 +185,7 @@ func (b *book) watch(t store.Time, k ruleKey, length time.Duration) {
 	b.worst = max(b.worst, w.add(t))
 }
 
-// look returns what is left of the limits that a request uses.
+// look returns the state of the limits that a request uses, without taking anything.
 func (b *book) look(a *ask) (at store.Time, _ []stated) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -215,7 +215,7 @@ func (b *book) produce(a *ask, n int64) {
 	}
 }
 
-// done records that an accepted request is over.
+// done ends an accepted request: its slots in limits on concurrency are free again.
 func (b *book) done(a *ask) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -227,7 +227,7 @@ func (b *book) done(a *ask) {
 	}
 }
 
-// worstWindow returns the most requests that one key was granted in any window of the limit's length.
+// worstWindow returns the most requests of one key that were accepted in any window of the limit's length.
 func (b *book) worstWindow() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -28,7 +28,7 @@ type exchange struct {
 	gone     bool // the client is gone
 }
 
-// read returns the body of a request. If it cannot be read, it answers with an error.
+// read returns the body of a request. If that fails, it sends an error response and returns false.
 func (x *exchange) read() ([]byte, bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, maxRequest))
 	var long *http.MaxBytesError
@@ -43,8 +43,8 @@ func (x *exchange) read() ([]byte, bool) {
 	return nil, false
 }
 
-// admit decides the arrival of the request. It returns false if it has answered: the request was refused, or X-Mock
-// asked for a status.
+// admit decides whether the request is accepted. If it returns false, it has sent the response: a refusal, or the
+// status that X-Mock asks for.
 func (x *exchange) admit(a ask, model string, u Usage) bool {
 	a.key = x.s.keys.of(x.r.Header)
 	a.takes = append(a.takes, amount{places, 1})
@@ -76,7 +76,7 @@ func (x *exchange) admit(a ask, model string, u Usage) bool {
 	return !x.fault.hang || x.hang()
 }
 
-// force answers with the status that X-Mock asks for. The request uses nothing.
+// force sends the status that X-Mock asks for. The request takes nothing from the limits.
 func (x *exchange) force() {
 	outcome := failed
 	x.s.tally.change(func(s *Stats) {
@@ -95,7 +95,7 @@ func (x *exchange) force() {
 	x.fail(x.fault.status, fmt.Sprintf("X-Mock asked for status %d.", x.fault.status))
 }
 
-// hang waits until the client is gone or the server stops.
+// hang waits until the client disconnects or the server stops.
 func (x *exchange) hang() bool {
 	select {
 	case <-x.r.Context().Done():
@@ -106,16 +106,16 @@ func (x *exchange) hang() bool {
 	}
 }
 
-// begin waits until the time of the first byte. It returns false if the client is gone by then.
+// begin waits until the first byte is due. It returns false if the client disconnects first.
 func (x *exchange) begin() bool { return x.sleep(x.s.latency()) }
 
-// free counts a request that uses no limit.
+// free counts a request that no limit applies to.
 func (x *exchange) free() {
 	x.s.tally.change(func(s *Stats) { s.Free++ })
 }
 
-// end gives back what the request holds, once. It runs before the last bytes of a response, so that a client that
-// has them all finds its slot free.
+// end gives back the slots of the request, once. It runs before the last bytes of a response, so a client that has read
+// them all finds its slot free.
 func (x *exchange) end() {
 	if !x.accepted || x.ended {
 		return
@@ -141,7 +141,7 @@ func (x *exchange) produce(n int64) {
 	x.s.tally.change(func(s *Stats) { s.enter(x.model, Usage{OutputTokens: n}) })
 }
 
-// pause waits between two pieces of a stream.
+// pause waits between two pieces of a stream. It returns false if the client disconnects.
 func (x *exchange) pause() bool {
 	d := x.s.opts.Pace
 	if x.fault.slow >= 0 {
@@ -155,15 +155,15 @@ func (x *exchange) sleep(d time.Duration) bool {
 	return !x.gone
 }
 
-// fail answers with an error in the provider's format.
+// fail sends an error response in the provider's format.
 func (x *exchange) fail(status int, message string) {
 	x.reply(status, x.s.speaks.problem(x.w.Header(), status, message))
 }
 
-// missing answers a request for an unknown path.
+// missing sends the error for an unknown path.
 func (x *exchange) missing() { x.fail(http.StatusNotFound, "Not found: "+x.r.Method+" "+x.r.URL.Path) }
 
-// allow answers a request with a method other than these, and returns false.
+// allow reports whether the request has one of these methods. If not, it sends an error response.
 func (x *exchange) allow(methods ...string) bool {
 	for _, m := range methods {
 		if x.r.Method == m {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// fault is what the X-Mock header of a request asks for.
+// fault holds the faults that the X-Mock header of a request asks for.
 type fault struct {
 	status     int    // status of the response; 0: as usual
-	retryAfter string // header of that response, verbatim
+	retryAfter string // Retry-After header of that response, verbatim
 	garbage    bool
 	hang       bool
 	closeEarly bool
@@ -26,13 +26,13 @@ type fault struct {
 	cacheWrite int64
 }
 
-// faultHelp lists all possible faults.
+// faultHelp lists all faults, for error messages.
 const faultHelp = "status=CODE, retry-after=TEXT, garbage-headers, hang, close-early, error-in-200, body=SIZE, trailers, gzip, slow=TIME, no-usage, cache-read=N, cache-write=N"
 
 // maxTokens bounds the token counts that X-Mock can ask for.
 const maxTokens = 1_000_000_000
 
-// parseFault reads the header.
+// parseFault parses the values of the X-Mock header.
 func parseFault(values []string) (fault, error) {
 	f := fault{body: -1, slow: -1}
 	for item := range strings.SplitSeq(strings.Join(values, ","), ",") {
@@ -94,7 +94,7 @@ func parseTokens(s string) (int64, error) {
 	return n, nil
 }
 
-// parseSize reads a number of bytes: 4096, 64KB, 10GB, 1GiB.
+// parseSize parses a number of bytes: 4096, 64KB, 10GB, 1GiB.
 func parseSize(s string) (int64, error) {
 	digits := strings.TrimRight(s, "KMGTiB")
 	n, err := strconv.ParseInt(digits, 10, 64)

@@ -18,7 +18,7 @@ import (
 // gemini serves generateContent and the Live API.
 type gemini struct{}
 
-// pathLive is the end of the Live API's path.
+// pathLive is the last element of the Live API's path.
 const pathLive = ".GenerativeService.BidiGenerateContent"
 
 // generate is the relevant part of a request for content.
@@ -84,7 +84,7 @@ func (p gemini) generate(x *exchange, model string, stream bool) {
 	}
 }
 
-// admit decides the arrival of a job, and makes its answer.
+// admit decides whether a job is accepted, and makes its answer.
 func (p gemini) admit(x *exchange, j *job) bool {
 	j.input = tokensOf(j.parts...)
 	class := strings.ToLower(j.model)
@@ -97,7 +97,7 @@ func (p gemini) admit(x *exchange, j *job) bool {
 	return true
 }
 
-// content returns an answer, or a piece of one.
+// content returns a response, or one piece of a streamed response.
 func (p gemini) content(x *exchange, j *job, text string, last bool) obj {
 	candidate := obj{{"content", obj{{"parts", []any{obj{{"text", text}}}}, {"role", "model"}}}, {"index", 0}}
 	if last {
@@ -150,7 +150,7 @@ func (t *liveTalk) handle(message []byte) {
 		Realtime *struct {
 			Text        string           `json:"text"`
 			ActivityEnd *json.RawMessage `json:"activityEnd"`
-			StreamEnd   bool             `json:"audioStreamEnd"` // for the mock, speech has ended
+			StreamEnd   bool             `json:"audioStreamEnd"` // ends the user's turn, like activityEnd
 		} `json:"realtimeInput"`
 		Tool json.RawMessage `json:"toolResponse"`
 	}
@@ -190,7 +190,7 @@ func (t *liveTalk) handle(message []byte) {
 	t.s.serve(t.s.ctx, message, w, func(x *exchange) { t.answer(x, j, w) })
 }
 
-// answer sends one turn of the model. Messages are binary, as Gemini's are.
+// answer sends one turn of the model, in binary messages as Gemini does.
 func (t *liveTalk) answer(x *exchange, j *job, w *recorded) {
 	t.last.Lock()
 	defer t.last.Unlock()
@@ -231,7 +231,7 @@ func (t *liveTalk) answer(x *exchange, j *job, w *recorded) {
 
 func (gemini) hello(h http.Header) { h.Set("Server", "scaffolding on HTTPServer2") }
 
-// headers states nothing, like Gemini.
+// headers sets none: Gemini does not state its limits.
 func (gemini) headers(http.Header, store.Time, []stated) {}
 
 func (p gemini) refuse(h http.Header, d *decision) (int, any) {

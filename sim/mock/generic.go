@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// generic is an API that echoes what it got, with the header fields of the IETF.
+// generic is an API that echoes the request, with the rate-limit headers of the IETF draft.
 type generic struct{}
 
 func (generic) serve(x *exchange) {
@@ -29,7 +29,7 @@ func (generic) serve(x *exchange) {
 
 func (generic) hello(h http.Header) { h.Set("X-Request-Id", requestID("")) }
 
-// headers states every limit as a policy, and what is left of it.
+// headers states every limit as a policy, with its remaining quota.
 func (generic) headers(h http.Header, at store.Time, states []stated) {
 	var policies, left []string
 	for _, s := range states {

@@ -16,7 +16,7 @@ type github struct{ s *Server }
 
 // resource is the content of a path.
 type resource struct {
-	unit   string // the primary limit that counts it
+	unit   string // primary limit that counts it
 	status int
 	body   any
 	create bool
@@ -59,7 +59,7 @@ func githubPath(path string) string {
 	return path
 }
 
-// find returns a readable resource, or nil if there is none.
+// find returns the resource at a path, or nil if it does not exist.
 func (p github) find(x *exchange, words []string) *resource {
 	ok := func(body any) *resource { return &resource{unit: sim.Requests, status: http.StatusOK, body: body} }
 	switch {
@@ -83,7 +83,7 @@ func (p github) find(x *exchange, words []string) *resource {
 	return nil
 }
 
-// give answers with a resource. It is free if the client has it already.
+// give sends a resource. If the client already has it, the request takes nothing from the limits.
 func (p github) give(x *exchange, r *resource) {
 	tag := seedOf(encode(r.body)).id(`W/"`) + `"`
 	reads := x.r.Method == http.MethodGet || x.r.Method == http.MethodHead

@@ -17,7 +17,7 @@ func (github) hello(h http.Header) {
 	h.Set("X-Github-Media-Type", "github.v3; format=json")
 }
 
-// part returns GitHub's name for what a primary limit counts, or an empty string if it is not a primary limit.
+// part returns GitHub's name for the primary limit with this unit, or "" if the unit has no primary limit.
 func part(unit string) string {
 	switch unit {
 	case sim.Requests:
@@ -28,7 +28,7 @@ func part(unit string) string {
 	return ""
 }
 
-// headers states the primary limit that counts the request.
+// headers states the primary limit that the request counts against.
 func (github) headers(h http.Header, _ store.Time, states []stated) {
 	for _, s := range states {
 		name := part(s.limit.Unit)
@@ -49,10 +49,11 @@ const (
 	secondaryMessage = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again. If you reach out to GitHub Support for help, please include the request ID."
 )
 
-// secondaryWait is how long GitHub asks to wait if it does not know.
+// secondaryWait is the wait that GitHub asks for if it does not know how long the limit lasts.
 const secondaryWait = time.Minute
 
-// refuse distinguishes primary limits (429, nothing remains) from secondary ones (403).
+// refuse answers primary limits with 429 and no remaining quota, and secondary limits with 403. GraphQL gets its errors
+// with status 200.
 func (p github) refuse(h http.Header, d *decision) (int, any) {
 	if part(d.limit.Unit) != "" {
 		if d.back > 0 {
@@ -86,7 +87,7 @@ func (github) broken(*exchange, bool) (string, any) {
 	return "error", obj{{"data", nil}, {"errors", []any{obj{{"type", "INTERNAL"}, {"message", "Something went wrong while executing your query."}}}}}
 }
 
-// rateLimit reports what is left. It is free.
+// rateLimit reports the remaining quota. The request counts against no limit.
 func (p github) rateLimit(x *exchange) {
 	x.free()
 	a := ask{key: x.s.keys.of(x.r.Header), takes: []amount{{sim.Requests, 1}, {unitSearch, 1}, {unitGraph, 1}}}
@@ -109,7 +110,7 @@ func (p github) rateLimit(x *exchange) {
 	x.reply(http.StatusOK, obj{{"resources", all}, {"rate", core}})
 }
 
-// graphql answers a query with the few objects that it knows, by the names in the query.
+// graphql answers a query with each known object whose name occurs in the query.
 func (p github) graphql(x *exchange) {
 	body, ok := x.read()
 	if !ok {
@@ -137,7 +138,7 @@ func (p github) graphql(x *exchange) {
 	x.reply(http.StatusOK, obj{{"data", data}})
 }
 
-// graphLimit is what a query can ask about its own limit.
+// graphLimit returns the rateLimit object of a query.
 func (github) graphLimit(x *exchange, cost int64) obj {
 	_, states := x.s.book.look(&x.ask)
 	for _, s := range states {

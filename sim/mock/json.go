@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// obj is a JSON object whose fields keep their order, so that responses are the same byte for byte.
+// obj is a JSON object whose fields keep their order, so that responses are deterministic.
 type obj []field
 
 type field struct {
@@ -62,12 +62,12 @@ func appendJSON(b []byte, v any) []byte {
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(fmt.Sprintf("mock: %v", err)) // every value is made here, or was read as JSON before
+		panic(fmt.Sprintf("mock: %v", err)) // every value is made in this package or was parsed as JSON before
 	}
 	return append(b, bytes.TrimSuffix(text.Bytes(), []byte("\n"))...)
 }
 
-// plain reports whether a text needs no JSON escapes.
+// plain reports whether a string needs no JSON escapes.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

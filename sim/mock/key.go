@@ -11,7 +11,7 @@ import (
 // fingerprint identifies an API key without storing it. All requests without a key have the same one.
 type fingerprint [sha256.Size]byte
 
-// fingerprints computes them with a secret that lives as long as the server.
+// fingerprints computes fingerprints with a secret that lives as long as the server.
 type fingerprints struct{ secret [32]byte }
 
 func newFingerprints() *fingerprints {
@@ -39,5 +39,5 @@ func (f *fingerprints) of(h http.Header) fingerprint {
 	return fingerprint{}
 }
 
-// requestID is different for every response, as with real providers.
+// requestID returns a new id. It differs for every response, as with real providers.
 func requestID(prefix string) string { return prefix + rand.Text()[:24] }

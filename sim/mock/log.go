@@ -18,7 +18,7 @@ const (
 
 // Entry is one line of [Options.Log]: a request that counts against a limit. It holds no key and no body.
 type Entry struct {
-	// Time is when the request counted. Setting the clock does not change it.
+	// Time is when the request arrived, by a clock that does not jump when the system clock is set.
 	Time time.Time `json:"time"`
 	// Agent is the request's X-Agent-Id, cut to 256 bytes.
 	Agent string `json:"agent,omitempty"`
@@ -40,12 +40,12 @@ func (j *journal) add(x *exchange, at store.Time, outcome string) {
 	e := Entry{Time: time.UnixMicro(int64(at)).UTC(), Agent: cut(x.r.Header.Get("X-Agent-Id")), Model: cut(x.model), Outcome: outcome}
 	line, err := json.Marshal(e)
 	if err != nil {
-		return // a time beyond the year 9999
+		return // the time is after the year 9999
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_, _ = j.to.Write(append(line, '\n')) // a full disk is no reason to refuse a request
+	_, _ = j.to.Write(append(line, '\n')) // a full disk must not fail a request
 }
 
-// cut bounds a name from a client.
+// cut shortens a name from a client to maxName bytes.
 func cut(name string) string { return name[:min(len(name), maxName)] }

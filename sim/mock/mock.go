@@ -30,19 +30,19 @@ type Server struct {
 	draw *rand.Rand // for Options.Tail
 }
 
-// speaker defines the look of a provider's API.
+// speaker is the API of one provider.
 type speaker interface {
 	// hello sets the headers of every response.
 	hello(h http.Header)
 	// serve answers a request to the API.
 	serve(x *exchange)
-	// headers states limits.
+	// headers states the limits.
 	headers(h http.Header, at store.Time, states []stated)
-	// refuse returns a refusal by a limit.
+	// refuse returns the response to a request over a limit.
 	refuse(h http.Header, d *decision) (status int, body any)
-	// problem returns any other error.
+	// problem returns the body of any other error.
 	problem(h http.Header, status int, message string) any
-	// broken returns an error within a response that began well, as an event if it is a stream.
+	// broken returns an error in a response that began with status 200: an event if stream is set, else a body.
 	broken(x *exchange, stream bool) (event string, body any)
 }
 
@@ -72,21 +72,21 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// now returns the time since the start by the monotonic clock. So setting the clock does not change what limits have
-// counted.
+// now returns the time, based on the start and the monotonic clock. Setting the system clock does not affect the
+// limits.
 func (s *Server) now() store.Time { return s.begins.Add(s.opts.Now().Sub(s.started)) }
 
-// Close ends requests that hang. Others end by themselves.
+// Close ends requests that hang because X-Mock asked for it. All other requests run to their end.
 func (s *Server) Close() { s.stop() }
 
-// Stats returns what the server has seen so far.
+// Stats returns the counts since the start or the last [Server.Reset].
 func (s *Server) Stats() Stats {
 	st := s.tally.stats()
 	st.WorstWindow = s.book.worstWindow()
 	return st
 }
 
-// Reset clears what Stats returns. Amounts taken from the limits stay taken.
+// Reset clears the counts that Stats returns. The limits keep what was taken from them.
 func (s *Server) Reset() {
 	s.tally.reset()
 	s.book.forget()
@@ -108,7 +108,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.speaks.serve(x)
 }
 
-// control serves requests about the mock itself.
+// control serves the paths of the mock itself, such as /_mock/stats. It returns false for all other paths.
 func (s *Server) control(w http.ResponseWriter, r *http.Request) bool {
 	method, known := map[string]string{"/_mock/stats": http.MethodGet, "/_mock/reset": http.MethodPost}[r.URL.Path]
 	if !known {

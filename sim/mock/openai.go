@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/sim"
 )
 
-// openai serves the chat completions and responses APIs.
+// openai serves the chat completions, responses and realtime APIs.
 type openai struct{}
 
 // created is the creation time of every response, so that the same request has the same response.
@@ -37,7 +37,7 @@ func (p openai) serve(x *exchange) {
 	}
 }
 
-// dated matches the date at the end of a name, which does not make another model.
+// dated matches the date at the end of a model name. Names that differ only in the date share their limits.
 var dated = regexp.MustCompile(`-\d{4}-\d{2}-\d{2}$`)
 
 // completion is the relevant part of a request for a chat completion.
@@ -54,10 +54,10 @@ type completion struct {
 	} `json:"stream_options"`
 }
 
-// job is a parsed request of either API.
+// job is a parsed request for a model's answer.
 type job struct {
 	model string
-	parts [][]byte // what the model reads
+	parts [][]byte // parts of the request that count as input
 	most  int64    // maximum output tokens; 0: not stated
 	tools []tool
 	picks *tool
@@ -67,7 +67,7 @@ type job struct {
 	ans  *answer
 }
 
-// decode reads a body. It returns false if it has answered an invalid one.
+// decode reads the JSON body of a request. If the body is invalid, it sends an error response and returns false.
 func (openai) decode(x *exchange, into any) bool {
 	if !x.allow(http.MethodPost) {
 		return false
@@ -83,12 +83,12 @@ func (openai) decode(x *exchange, into any) bool {
 	return true
 }
 
-// admit decides the arrival of a job, and makes its answer in time. It reserves the maximum tokens that the job asks
-// for, or its input if that is more.
+// admit decides whether a job is accepted, waits for the latency and makes the answer. It takes the maximum output
+// tokens that the job states from the limit on tokens, or the input tokens if they are more.
 func (openai) admit(x *exchange, j *job) bool {
 	j.input = tokensOf(j.parts...)
 	u := x.used(j.input)
-	u.InputTokens += u.CacheWriteTokens // writes are not counted separately
+	u.InputTokens += u.CacheWriteTokens // OpenAI does not count cache writes separately
 	u.CacheWriteTokens = 0
 	class := dated.ReplaceAllString(strings.ToLower(j.model), "")
 	a := ask{class: class[:min(len(class), maxName)], takes: []amount{{sim.Requests, 1}, {sim.Tokens, max(j.most, j.input)}}}
@@ -156,7 +156,7 @@ func (p openai) chat(x *exchange) {
 	}.without(x.fault.noUsage, "usage"))
 }
 
-// pick finds the tool that the answer uses.
+// pick chooses the tool that the answer calls, if any.
 func (j *job) pick(choice json.RawMessage, turns []turn) {
 	if len(j.tools) == 0 {
 		return
@@ -199,7 +199,7 @@ func (j *job) chatUsage(x *exchange) obj {
 	}
 }
 
-// chunks sends the answer as a stream. Usage comes last, if it was asked for.
+// chunks sends the answer as a stream. The last chunk has the usage, if the request asks for it.
 func (p openai) chunks(x *exchange, j *job, withUsage bool) {
 	withUsage = withUsage && !x.fault.noUsage
 	s := x.events(false)

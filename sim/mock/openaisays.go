@@ -83,7 +83,7 @@ func (openai) broken(x *exchange, stream bool) (string, any) {
 
 const sorry = "The server had an error while processing your request. Sorry about that!"
 
-// openaiModels are listed. Any other name is served as well.
+// openaiModels lists the models that /v1/models shows. The mock serves any other name as well.
 var openaiModels = [...]string{"gpt-6.1-sol", "gpt-6.1-terra", "gpt-6-luna", "gpt-5.4", "gpt-5.4-mini"}
 
 func (openai) models(x *exchange, id string) {

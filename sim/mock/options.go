@@ -14,7 +14,7 @@ import (
 // Providers lists the providers that can be served.
 var Providers = []string{"anthropic", "openai", "gemini", "github", "generic"}
 
-// Algorithms lists how limits can be enforced.
+// Algorithms lists the ways to enforce limits.
 var Algorithms = []string{"bucket", "rolling", "fixed"}
 
 // Bounds of the options
@@ -34,12 +34,12 @@ type Options struct {
 	Burst int64
 	// Concurrency is how many requests of a key can be in progress; 0: unlimited.
 	Concurrency int64
-	// Plan has the windows of a subscription for each API key, from the shortest to the longest. With anthropic they
-	// are stated as Claude does, with openai as ChatGPT's plans do.
+	// Plan lists the windows of a subscription for each API key, from the shortest to the longest. Provider anthropic
+	// states them as Claude's subscriptions do, openai as ChatGPT's do.
 	Plan []Window
-	// Overage accepts requests beyond the windows, and states so.
+	// Overage accepts requests beyond the windows, and says so in the headers.
 	Overage bool
-	// Published selects the limits that the provider publishes. It excludes other limits.
+	// Published selects the limits that the provider publishes. It excludes all other limits.
 	Published bool
 	// Algorithm is one of [Algorithms]; empty: the provider's own. A bucket holds one window's worth.
 	Algorithm string
@@ -53,19 +53,19 @@ type Options struct {
 	// Log receives an [Entry] as a line of JSON for each request that counts against a limit; nil: none. Writes come
 	// one at a time.
 	Log io.Writer
-	// Now is the clock that limits are counted by; nil: time.Now. Latency uses the system's clock, which is virtual
-	// in a testing/synctest bubble.
+	// Now is the clock for the limits; nil: time.Now. Latency uses the system's clock, which is virtual in a
+	// testing/synctest bubble.
 	Now func() time.Time
 }
 
-// ErrOptions is the error about invalid Options.
+// ErrOptions is the error of [New] for invalid options.
 var ErrOptions = errors.New("mock: options that make no sense")
 
 func bad(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrOptions}, args...)...)
 }
 
-// own is how each provider enforces its limits.
+// own is the algorithm that each provider uses.
 var own = map[string]string{"anthropic": "bucket", "openai": "bucket", "gemini": "rolling", "github": "fixed", "generic": "rolling"}
 
 func (o *Options) check() error {
@@ -117,10 +117,10 @@ func (o *Options) check() error {
 	return nil
 }
 
-// kinds has the algorithms by name.
+// kinds maps the names in Algorithms to kinds of limits.
 var kinds = map[string]store.Kind{"bucket": store.Bucket, "rolling": store.Rolling, "fixed": store.Fixed}
 
-// limit returns a limit of the provider, enforced as the options say.
+// limit returns a limit with the algorithm that the options select.
 func (o *Options) limit(name, unit string, r sim.Rate) sim.Limit {
 	return sim.Limit{
 		Name: name, Unit: unit, Kind: kinds[o.Algorithm], Size: r.N, Burst: r.N, Window: r.Window,
@@ -169,7 +169,7 @@ func (o *Options) limits() []sim.Limit {
 	return all
 }
 
-// published returns the limits of the lowest paid tier. GitHub's are in github.
+// published returns the limits of the lowest paid tier. GitHub's other limits are in [Options.github].
 func published(provider string) (requests, input, output sim.Rate) {
 	switch provider {
 	case "anthropic":
@@ -182,8 +182,8 @@ func published(provider string) (requests, input, output sim.Rate) {
 	return sim.Rate{}, sim.Rate{}, sim.Rate{}
 }
 
-// github adds GitHub's limits besides requests: those of API parts with their own limits, and the limit on
-// concurrent requests. It adds the other secondary limits only with the published ones.
+// github adds GitHub's other limits: those on search, GraphQL and concurrent requests. It adds the other secondary
+// limits only if Published is set.
 func (o *Options) github(all []sim.Limit) []sim.Limit {
 	all = append(all,
 		sim.Limit{Name: "search", Unit: unitSearch, Kind: store.Fixed, Size: 30, Window: time.Minute},

@@ -12,17 +12,17 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Window is a window of a subscription. It begins with the first request after the previous one is over.
+// Window is a window of a subscription. It begins with the first request after the previous window has ended.
 type Window struct {
 	Length time.Duration
-	// Tokens is the size of the window. A token of output counts as five, one read from a cache as a tenth.
+	// Tokens is the size of the window. An output token counts as 5, a cache read as 1/10, a cache write as 5/4.
 	Tokens int64
 }
 
 // maxPlan bounds the windows of a subscription.
 const maxPlan = 4
 
-// ParsePlan reads windows such as 5h=2000000,7d=20000000.
+// ParsePlan parses windows such as 5h=2000000,7d=20000000.
 func ParsePlan(text string) (all []Window, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		length, tokens, ok := strings.Cut(strings.TrimSpace(part), "=")
@@ -66,7 +66,7 @@ func (o *Options) checkPlan() error {
 	return nil
 }
 
-// plans has the windows of each key.
+// plans counts the use of the windows, for each key.
 type plans struct {
 	windows []Window
 	overage bool
@@ -76,20 +76,20 @@ type plans struct {
 	keys map[fingerprint][]planned
 }
 
-// planned is what a key has used of a window.
+// planned is the use of one window by one key.
 type planned struct {
 	used int64
-	ends store.Time // 0: it has not begun
+	ends store.Time // 0: not begun
 }
 
-// planState is what a response states about a window.
+// planState is the state of one window, for the headers of a response.
 type planState struct {
 	Window
 	used float64 // used fraction
 	ends store.Time
 }
 
-// of advances the windows of a key to now and returns them. The lock is held.
+// of returns the windows of a key and restarts those that have ended. The caller holds the lock.
 func (p *plans) of(key fingerprint) []planned {
 	list := p.keys[key]
 	if list == nil {
@@ -109,7 +109,7 @@ func (p *plans) of(key fingerprint) []planned {
 	return list
 }
 
-// take counts tokens.
+// take counts tokens against the windows of a key.
 func (p *plans) take(key fingerprint, tokens int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *plans) take(key fingerprint, tokens int64) {
 	}
 }
 
-// arrive decides a request. gone is the window that refuses it, or -1 if none does.
+// arrive returns the windows of a key. gone is the index of the window that refuses the request, or -1.
 func (p *plans) arrive(key fingerprint) (all []planState, gone int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -217,18 +217,18 @@ func (openai) refuseWindow(_ http.Header, s planState, left time.Duration) any {
 	}}}
 }
 
-// planner is a provider with subscriptions.
+// planner is a speaker with subscriptions.
 type planner interface {
 	windowHeaders(h http.Header, all []planState, gone int, overage bool)
 	refuseWindow(h http.Header, s planState, left time.Duration) any
 }
 
-// hasPlan reports whether the request counts against windows: only requests that a model answers do.
+// hasPlan reports whether the request counts against windows. Only requests that a model answers do.
 func (x *exchange) hasPlan() bool {
 	return len(x.s.plans.windows) > 0 && (x.ask.produces || x.ask.takesOf(sim.Tokens) > 0)
 }
 
-// admitPlan decides the arrival of the request at the windows. It returns false if the request was refused.
+// admitPlan decides whether the windows accept the request. If not, it sends the refusal and returns false.
 func (x *exchange) admitPlan() bool {
 	speaks, ok := x.s.speaks.(planner)
 	if !ok || !x.hasPlan() {

@@ -48,7 +48,7 @@ type talk struct {
 	instructions json.RawMessage
 	most         int64
 	items        [][]byte
-	active       context.CancelFunc // cancels the response in the conversation; nil: there is none
+	active       context.CancelFunc // cancels the running response of the conversation; nil: there is none
 	number       int
 }
 
@@ -116,7 +116,7 @@ func (t *talk) handle(message []byte) {
 		}
 		t.active()
 	case "input_audio_buffer.append":
-	case "input_audio_buffer.commit": // the mock detects speech, and answers by itself
+	case "input_audio_buffer.commit": // the mock answers every commit, like a server that detects speech
 		t.items = append(t.items, []byte(`{"type":"input_audio"}`))
 		t.s.send(obj{{"type", "input_audio_buffer.committed"}, {"event_id", requestID("event_")}, {"item_id", "item_mock"}})
 		t.respond(&e, message)
@@ -142,7 +142,7 @@ func (t *talk) problem(e *realtimeEvent, code, message string) {
 	}}})
 }
 
-// respond begins a response. The lock is held.
+// respond starts a response. The caller holds the lock.
 func (t *talk) respond(e *realtimeEvent, message []byte) {
 	belongs := e.Response.Conversation != "none"
 	if belongs && t.active != nil {
@@ -166,7 +166,7 @@ func (t *talk) respond(e *realtimeEvent, message []byte) {
 	w := record()
 	t.s.serve(ctx, message, w, func(x *exchange) {
 		defer cancel()
-		over := sync.OnceFunc(func() { // before its last event: the client may ask for the next response then
+		over := sync.OnceFunc(func() { // runs before the last event, because the client may then ask for the next response
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			if belongs {
@@ -180,7 +180,7 @@ func (t *talk) respond(e *realtimeEvent, message []byte) {
 	})
 }
 
-// answer sends the events of a response, and calls over before the last one.
+// answer sends the events of a response. It calls over before the last event.
 func (t *talk) answer(x *exchange, j *job, w *recorded, over func()) {
 	id := requestID("resp_")
 	event := func(kind string, rest ...field) bool {
@@ -198,7 +198,7 @@ func (t *talk) answer(x *exchange, j *job, w *recorded, over func()) {
 			var body struct {
 				Error json.RawMessage `json:"error"`
 			}
-			_ = json.Unmarshal(w.body.Bytes(), &body) // all refusals have one
+			_ = json.Unmarshal(w.body.Bytes(), &body) // all refusals have this field
 			over()
 			event("response.done", whole("failed", obj{{"type", "failed"}, {"error", body.Error}}, nil))
 		}
@@ -243,7 +243,7 @@ func (t *talk) answer(x *exchange, j *job, w *recorded, over func()) {
 	event("response.done", whole(status, details, usage))
 }
 
-// limits is what a response states about the limits.
+// limits returns the content of a rate_limits.updated event.
 func (t *talk) limits(x *exchange) []any {
 	at, states := x.s.book.look(&x.ask)
 	list := []any{}

@@ -11,14 +11,14 @@ import (
 // trailer is the trailer that X-Mock: trailers adds after the body.
 const trailer = "X-Mock-Trailer"
 
-// begun is a response whose header has been sent.
+// begun is a response whose headers have been sent.
 type begun struct {
 	x   *exchange
 	out io.Writer
 	zip *gzip.Writer // nil: not compressed
 }
 
-// start sends the header of a response. The default content type is JSON. A length of -1 means unknown.
+// start sends the headers of a response. The default content type is JSON. A length of -1 means unknown.
 func (x *exchange) start(status int, length int64) *begun {
 	h := x.w.Header()
 	if h.Get("Content-Type") == "" {
@@ -41,7 +41,7 @@ func (x *exchange) start(status int, length int64) *begun {
 	return b
 }
 
-// write sends bytes. It returns false if the client is gone.
+// write sends bytes. It returns false if the client has disconnected.
 func (b *begun) write(p []byte) bool {
 	if _, err := b.out.Write(p); err != nil {
 		b.x.gone = true
@@ -56,7 +56,7 @@ func (b *begun) flush() {
 			b.x.gone = true
 		}
 	}
-	_ = http.NewResponseController(b.x.w).Flush() // a recorder without Flush needs none
+	_ = http.NewResponseController(b.x.w).Flush() // recorders without Flush need none
 }
 
 // end completes the response.
@@ -100,14 +100,14 @@ func (x *exchange) reply(status int, body any) {
 	b.end()
 }
 
-// padding is a placeholder. It is replaced to make a response as long as X-Mock asks for.
+// padding is a placeholder in the text of a response. large replaces it to reach the size that X-Mock asks for.
 const padding = "@padding@"
 
 // filler replaces padding.
 var filler = bytes.Repeat([]byte("x"), 64<<10)
 
-// large sends a response of exactly the requested size without holding it in memory. It expands the padding. A
-// response without padding is replaced by one that has only padding. A response that is too long is cut.
+// large sends a response of the size that X-Mock asks for, without holding it in memory. It replaces the padding in
+// text. If text has no padding, it sends a JSON object that is only padding. It truncates text that is too long.
 func (x *exchange) large(status int, text []byte) {
 	size := x.fault.body
 	b := x.start(status, size)
@@ -159,7 +159,7 @@ func (x *exchange) events(named bool) *stream {
 	return &stream{x.start(http.StatusOK, -1), named}
 }
 
-// send sends one event at once.
+// send sends one event and flushes it. It returns false if the client has disconnected.
 func (s *stream) send(name string, data any) bool {
 	var b bytes.Buffer
 	if s.named {
@@ -179,7 +179,7 @@ func (s *stream) send(name string, data any) bool {
 	return !s.x.gone
 }
 
-// finish sends the last event.
+// finish ends the request and sends the last event.
 func (s *stream) finish(name string, data any) {
 	s.x.end()
 	if s.send(name, data) {
@@ -187,8 +187,8 @@ func (s *stream) finish(name string, data any) {
 	}
 }
 
-// pieces sends the pieces of an answer, with pauses in between. event makes an event from the text of a piece.
-// Halfway it does what X-Mock asks for. It returns false if the stream is over.
+// pieces sends the pieces of an answer, with pauses in between. event makes an event from the text of a piece. In the
+// middle it applies the faults of X-Mock. It returns false if the stream has ended.
 func (s *stream) pieces(a *answer, event func(text string) (string, any)) bool {
 	x := s.x
 	for i, p := range a.pieces {
@@ -206,7 +206,7 @@ func (s *stream) pieces(a *answer, event func(text string) (string, any)) bool {
 	return true
 }
 
-// halfway does what X-Mock asks for in the middle of a stream. It returns false if that ends the stream.
+// halfway applies the faults that X-Mock asks for in the middle of a stream. It returns false if they end the stream.
 func (s *stream) halfway(event func(text string) (string, any)) bool {
 	f := &s.x.fault
 	for left := f.body; left > 0; {

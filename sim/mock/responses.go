@@ -19,7 +19,7 @@ type response struct {
 
 func (p openai) responses(x *exchange) { p.create(x, false) }
 
-// create makes a response, as a stream if the request asks for it or stream is set.
+// create makes a response. It streams if stream is set or the request asks for it.
 func (p openai) create(x *exchange, stream bool) {
 	var r response
 	if !p.decode(x, &r) {
@@ -64,7 +64,7 @@ func (p openai) create(x *exchange, stream bool) {
 	x.reply(http.StatusOK, j.response(x, &r, j.status(), []any{j.item(x.text(j.ans), j.status())}, true))
 }
 
-// warm answers a request over a WebSocket that only prepares the next one. It uses nothing.
+// warm answers a request over a WebSocket that only prepares the next one. The request counts against no limit.
 func (p openai) warm(x *exchange, r *response) {
 	j := &job{model: r.Model, seed: seedOf([]byte(r.Model), []byte("warm")), ans: &answer{}}
 	x.free()
@@ -79,7 +79,7 @@ func (p openai) warm(x *exchange, r *response) {
 	s.end()
 }
 
-// inputTurns returns the turns of an input, which may be plain text.
+// inputTurns returns the turns of an input, which may also be a string.
 func inputTurns(raw json.RawMessage) ([]turn, bool) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -99,7 +99,7 @@ func (j *job) status() string {
 	return "completed"
 }
 
-// item returns the only item of the output.
+// item returns the only item of the response's output.
 func (j *job) item(text, status string) obj {
 	if t := j.ans.tool; t != nil {
 		return obj{
@@ -118,7 +118,7 @@ func outputText(text string) obj {
 	return obj{{"type", "output_text"}, {"annotations", []any{}}, {"logprobs", []any{}}, {"text", text}}
 }
 
-// response returns the whole object, with usage if it is over.
+// response returns the response object, with usage if over is set.
 func (j *job) response(x *exchange, r *response, status string, output []any, over bool) obj {
 	var usage, incomplete, most, instructions any
 	tools, choice := json.RawMessage("[]"), json.RawMessage(`"auto"`)

@@ -13,7 +13,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// socket is a WebSocket over which a client asks for many responses.
+// socket is a WebSocket on which a client requests many responses.
 type socket struct {
 	x       *exchange
 	conn    *websocket.Conn
@@ -26,13 +26,13 @@ func (x *exchange) isSocket() bool {
 	return x.r.Method == http.MethodGet && strings.EqualFold(x.r.Header.Get("Upgrade"), "websocket")
 }
 
-// upgrade serves a WebSocket until either side ends it. It calls greet first, unless it is nil, and handle for each
-// message of the client.
+// upgrade serves a WebSocket until either side closes it. It calls greet first, if it is not nil, and then handle for
+// each message of the client.
 func (x *exchange) upgrade(greet func(s *socket), handle func(s *socket, message []byte)) {
 	x.free()
 	conn, err := websocket.Accept(x.w, x.r, &websocket.AcceptOptions{InsecureSkipVerify: true, Subprotocols: []string{"realtime"}})
 	if err != nil {
-		return // it has been answered
+		return // Accept has sent the response
 	}
 	conn.SetReadLimit(maxRequest)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(x.r.Context()))
@@ -55,19 +55,19 @@ func (x *exchange) upgrade(greet func(s *socket), handle func(s *socket, message
 	}
 }
 
-// send sends an event. It returns false if the client is gone.
+// send sends an event. It returns false if the client has disconnected.
 func (s *socket) send(event any) bool {
 	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
 	defer cancel()
 	return s.conn.Write(ctx, websocket.MessageText, encode(event)) == nil
 }
 
-// close ends the connection with a reason.
+// close closes the connection with a reason, in the background.
 func (s *socket) close(code websocket.StatusCode, reason string) {
 	s.running.Go(func() { _ = s.conn.Close(code, reason[:min(len(reason), 120)]) })
 }
 
-// serve answers a message like a separate request. X-Mock may cut the connection.
+// serve answers one message as a separate request, in the background. X-Mock may break the connection.
 func (s *socket) serve(ctx context.Context, message []byte, w http.ResponseWriter, answer func(x *exchange)) {
 	s.running.Go(func() {
 		defer func() {
@@ -85,7 +85,7 @@ func (s *socket) serve(ctx context.Context, message []byte, w http.ResponseWrite
 	})
 }
 
-// recorded is the response to a message, without its events.
+// recorded keeps the response to a message instead of sending it.
 type recorded struct {
 	header http.Header
 	status int
@@ -98,7 +98,7 @@ func (w *recorded) Header() http.Header         { return w.header }
 func (w *recorded) Write(p []byte) (int, error) { return w.body.Write(p) }
 func (w *recorded) WriteHeader(status int)      { w.status = status }
 
-// eventual passes on the events of a response as messages, and an error response as one event.
+// eventual sends the events of a response as messages, and an error response as one event.
 type eventual struct {
 	recorded
 	s     *socket
@@ -123,7 +123,7 @@ func (w *eventual) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// fail sends an error response.
+// fail sends the error response, if there is one.
 func (w *eventual) fail() {
 	if w.body.Len() == 0 {
 		return
@@ -131,7 +131,7 @@ func (w *eventual) fail() {
 	var body struct {
 		Error json.RawMessage `json:"error"`
 	}
-	_ = json.Unmarshal(w.body.Bytes(), &body) // all errors have one
+	_ = json.Unmarshal(w.body.Bytes(), &body) // all errors have this field
 	headers := obj{}
 	for _, name := range sortedNames(w.header) {
 		headers = append(headers, field{strings.ToLower(name), w.header.Get(name)})

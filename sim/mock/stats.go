@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Bounds of what is counted by name. Further names are counted as "(others)".
+// Bounds on the names that are counted. Further names count as "(others)".
 const (
 	maxAgents = 10_000
 	maxModels = 1_000
@@ -13,7 +13,7 @@ const (
 	others    = "(others)"
 )
 
-// Stats is what a server has seen.
+// Stats counts the requests that a server has seen.
 type Stats struct {
 	// Arrived counts the requests that count against a limit. Each is accepted, throttled or failed.
 	Arrived   int64 `json:"arrived"`
@@ -24,19 +24,19 @@ type Stats struct {
 	WorstWindow int64 `json:"worst_window"`
 	// ByAgent counts accepted requests by their X-Agent-Id. Requests without one are not included.
 	ByAgent map[string]int64 `json:"by_agent"`
-	// Failed counts the requests that X-Mock gave another status.
+	// Failed counts the requests that got a status other than 429 from X-Mock.
 	Failed int64 `json:"failed"`
-	// Free counts the requests that count against no limit.
+	// Free counts the requests that no limit applies to.
 	Free int64 `json:"free"`
-	// Aborted counts accepted requests whose client left before the end of the response.
+	// Aborted counts accepted requests whose client disconnected before the end of the response.
 	Aborted int64 `json:"aborted"`
 	// InFlight counts accepted requests that are being answered.
 	InFlight int64 `json:"in_flight"`
-	// Ledger is what accepted requests have used, by the model that the request names.
+	// Ledger is the usage of accepted requests, by the model that the request names.
 	Ledger map[string]Usage `json:"ledger"`
 }
 
-// Usage is what requests have used. Each token is counted in one field only.
+// Usage counts requests and tokens. Each token counts in one field only.
 type Usage struct {
 	Requests         int64 `json:"requests"`
 	InputTokens      int64 `json:"input_tokens"` // neither read from a cache nor written to one
@@ -66,7 +66,7 @@ func newTally() *tally {
 	return t
 }
 
-// reset clears the statistics, except for requests that are being answered.
+// reset clears the statistics, except InFlight.
 func (t *tally) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,7 +102,7 @@ func (t *tally) accept(agent, model string, u Usage) {
 	})
 }
 
-// enter adds to the ledger. Requests without a model are not included.
+// enter adds usage to the ledger. It ignores requests without a model.
 func (s *Stats) enter(model string, u Usage) {
 	if model != "" {
 		model = bounded(s.Ledger, model, maxModels)
@@ -110,7 +110,7 @@ func (s *Stats) enter(model string, u Usage) {
 	}
 }
 
-// bounded returns the name under which something is counted.
+// bounded returns the name to count under: others if the map is full and does not have the name.
 func bounded[V any](m map[string]V, name string, most int) string {
 	name = cut(name)
 	if _, there := m[name]; !there && len(m) >= most {

@@ -5,14 +5,14 @@ import "github.com/sluicehq/sluice/store"
 // maxTracked bounds how many requests of one window are tracked.
 const maxTracked = 1 << 20
 
-// window finds the most requests that were accepted in any span of its length.
+// window counts the requests that were accepted in the span that ends with the latest one.
 type window struct {
 	length store.Time
-	at     []store.Time // accepted within the last length, oldest first
+	at     []store.Time // times of acceptance within the span, oldest first
 }
 
-// add records a request accepted at t. It returns how many were accepted in the span that ends with it, including
-// itself.
+// add records a request accepted at t. It returns the number of requests in the span that ends at t, including this
+// one.
 func (w *window) add(t store.Time) int64 {
 	gone := 0
 	for gone < len(w.at) && w.at[gone]+w.length <= t {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// seed determines everything in an answer.
+// seed determines the whole answer.
 type seed [sha256.Size]byte
 
 // seedOf hashes the parts of a request that determine its answer.
 func seedOf(parts ...[]byte) seed {
 	h := sha256.New()
 	var n [8]byte
-	for _, p := range parts { // with lengths, so that no two lists are the same
+	for _, p := range parts { // with its length, so that different lists have different hashes
 		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
 		h.Write(n[:])
 		h.Write(p)
@@ -27,12 +27,12 @@ func seedOf(parts ...[]byte) seed {
 // id returns an identifier that is the same for the same request.
 func (s seed) id(prefix string) string { return prefix + hex.EncodeToString(s[:12]) }
 
-// number returns a number below n. which distinguishes the draws of one seed.
+// number returns a number below n. which selects one of four independent draws.
 func (s seed) number(which int, n uint64) uint64 {
 	return binary.BigEndian.Uint64(s[8*(which%4):]) % n
 }
 
-// Tokens returns the number of tokens in a number of bytes of JSON text: one for every four, rounded up.
+// Tokens returns the number of tokens in that many bytes of JSON: one for every four, rounded up.
 func Tokens(bytes int64) int64 { return (bytes + 3) / 4 }
 
 // tokensOf counts the tokens of JSON values, which must be compact.
@@ -44,18 +44,18 @@ func tokensOf(parts ...[]byte) int64 {
 	return Tokens(total)
 }
 
-// The fewest and the most words of an answer
+// Bounds on the number of words in an answer
 const (
 	leastWords = 5
 	mostWords  = 200
 )
 
-// vocabulary has the words of answers. Every word is one output token.
+// vocabulary lists the words of answers. Every word is one output token.
 var vocabulary = strings.Fields(`the gate holds water until its turn comes and then lets one boat pass to a wider river while
 	others wait in line for their share of light rain flows over stone slowly under bridges where nobody counts drops but
 	every lock keeps level with what came before`)
 
-// pieceWords is how many words a stream sends at once.
+// pieceWords is the number of words in one piece of a stream.
 const pieceWords = 8
 
 // answer is the content of a response.
@@ -63,11 +63,11 @@ type answer struct {
 	seed   seed
 	pieces []piece
 	tokens int64
-	cut    bool  // cut off by the request's own maximum
-	tool   *call // instead of text
+	cut    bool  // the request's own maximum cut it off
+	tool   *call // called instead of a text; nil: text
 }
 
-// piece is what a stream sends at once.
+// piece is the part of an answer that a stream sends in one event.
 type piece struct {
 	text   string
 	tokens int64
@@ -87,7 +87,7 @@ func (a *answer) text() string {
 	return b.String()
 }
 
-// write makes an answer of at most most words; 0: unlimited.
+// write makes an answer of at most most words. 0: no maximum.
 func write(s seed, most int64) *answer {
 	a := &answer{seed: s, tokens: leastWords + int64(s.number(0, mostWords-leastWords+1))}
 	if most > 0 && most < a.tokens {
@@ -109,7 +109,7 @@ func write(s seed, most int64) *answer {
 	return a
 }
 
-// useTool makes an answer that calls a tool. Its arguments are counted like input, one token for four bytes.
+// useTool makes an answer that calls a tool. Its arguments count like input: one token for four bytes.
 func useTool(s seed, t *tool, most int64) *answer {
 	c := &call{name: t.name, arguments: string(encode(t.arguments(s)))}
 	a := &answer{seed: s, tool: c, tokens: Tokens(int64(len(c.arguments)))}
@@ -132,7 +132,7 @@ type tool struct {
 	schema json.RawMessage
 }
 
-// arguments fills in the properties of the schema, by their types.
+// arguments returns a value for each property of the schema, by its type.
 func (t *tool) arguments(s seed) obj {
 	var schema struct {
 		Properties map[string]struct {

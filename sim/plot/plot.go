@@ -1,5 +1,5 @@
-// Package plot draws the report of a simulation as an SVG. It has one row for each strategy, with what the provider
-// accepted and refused over time, and the key figures beside it.
+// Package plot draws the report of a simulation as an SVG. Each strategy has a row, which shows the requests that the
+// provider accepted and refused over time, and the key figures beside them.
 //
 // The picture needs no external files and follows the reader's light or dark mode. The same report gives the same
 // bytes.
@@ -25,14 +25,14 @@ const (
 	downward  = 22 // height for refused requests
 )
 
-// SVG writes the picture of a report, on the network with the light tail. The report must be one of the scenario,
-// from [sim.Simulate].
+// SVG writes the picture of a report, for the network with the light tail. The report must come from [sim.Simulate]
+// with the same scenario.
 func SVG(w io.Writer, sc *sim.Scenario, rep *sim.Report) error {
 	where := fmt.Sprintf(", on a network with a light tail (median %v, sigma %.1f), seed %d", sim.LightTail.Median, sim.LightTail.Sigma, rep.Seed)
 	return (&picture{sc: sc, rep: rep, title: "sluice simulate " + sc.Name, where: where}).draw(w)
 }
 
-// Measured writes the same picture for real runs, one for each strategy.
+// Measured writes the same picture for real runs, with one run for each strategy.
 func Measured(w io.Writer, sc *sim.Scenario, rep *sim.Report) error {
 	return (&picture{sc: sc, rep: rep, title: sc.Name}).draw(w)
 }
@@ -55,9 +55,9 @@ type picture struct {
 	sc    *sim.Scenario
 	rep   *sim.Report
 	title string
-	where string // network and seed of the runs, if they were simulated
+	where string // network and seed of simulated runs
 	scale scale
-	y     float64 // bottom of what has been drawn
+	y     float64 // bottom of the drawing so far
 	top   float64 // top of the first row
 }
 
@@ -67,7 +67,7 @@ func (p *picture) x(at time.Duration) float64 {
 	return left + part*(right-left)
 }
 
-// describe says in words what the picture shows, for readers who cannot see it.
+// describe returns a text that says what the picture shows, for readers who cannot see it.
 func (p *picture) describe() string {
 	s := "Requests accepted and refused over time, one row for each strategy."
 	for i := range p.rep.Strategies {

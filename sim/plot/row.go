@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice/sim"
 )
 
-// gate is the beginning of the names of Sluice's own rows.
+// gate is the prefix of the names of Sluice's own rows.
 const gate = "sluice"
 
 func ours(f *sim.Figures) bool { return strings.HasPrefix(strings.ToLower(f.Name), gate) }
@@ -33,7 +33,7 @@ func (p *picture) row(f *sim.Figures) {
 	p.y += rowHeight
 }
 
-// accepted draws bars upward from zero, and over them the limit and the remaining quota.
+// accepted draws bars upward from zero, then the limit's line and the remaining quota over them.
 func (p *picture) accepted(f *sim.Figures, zero float64) {
 	bars := rebin(f.Trace.Accepted, p.scale.bin, p.scale.end)
 	p.out.path("accepted", p.bars(bars, zero, -upward, p.scale.accepted))
@@ -64,17 +64,17 @@ func (p *picture) refused(f *sim.Figures, zero float64) {
 	p.out.path("refused", p.bars(bars, zero, downward, p.scale.refused))
 }
 
-// edges returns where a bar begins and ends.
+// edges returns the left and right edge of bar i.
 func (p *picture) edges(i int) (a, b float64) {
 	a = left + (right-left)*float64(i)*float64(p.scale.bin)/float64(p.scale.end)
 	b = min(left+(right-left)*float64(i+1)*float64(p.scale.bin)/float64(p.scale.end), right)
 	if b-a > 3 {
-		b -= 0.6 // a gap, so that single bars can be counted
+		b -= 0.6 // a gap, so that readers can count single bars
 	}
 	return a, b
 }
 
-// bars draws counts as one path. height is the height of most, and its sign is the direction.
+// bars draws counts as one path. A count of most is as high as height; a negative height draws downward.
 func (p *picture) bars(bars []int, zero, height, most float64) string {
 	var d strings.Builder
 	for i, n := range bars {
@@ -93,8 +93,8 @@ func (p *picture) bars(bars []int, zero, height, most float64) string {
 	return d.String()
 }
 
-// curve draws the remaining quota. A full quota is as high as the highest bar. Of points within a pixel, the lowest
-// is kept.
+// curve draws the remaining quota. A full quota is as high as the highest bar. Of the points within one pixel, it keeps
+// the lowest.
 func (p *picture) curve(g sim.Gauge, zero float64) string {
 	var d strings.Builder
 	last := -10.0
@@ -117,7 +117,7 @@ func (p *picture) curve(g sim.Gauge, zero float64) string {
 	return d.String()
 }
 
-// classes shows the time of each class, if there are several.
+// classes shows the time of each class, if the fleet has several.
 func (p *picture) classes(f *sim.Figures, y float64) {
 	if len(f.Classes) < 2 {
 		return
@@ -127,7 +127,7 @@ func (p *picture) classes(f *sim.Figures, y float64) {
 	}
 }
 
-// ticks draws the numbers beside the axes: the limit's line, and the top unless the two would overlap.
+// ticks draws the numbers beside the axis: the limit's line, and the top if there is room for both.
 func (p *picture) ticks(f *sim.Figures, zero float64) {
 	s := &p.scale
 	at := s.line / s.accepted

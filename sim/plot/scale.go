@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// scale is what all rows have in common, so that they can be compared by eye.
+// scale holds the axes that all rows share, so that readers can compare the rows.
 type scale struct {
 	end      time.Duration // end of the time axis
 	bin      time.Duration // width of a bar
@@ -21,8 +21,8 @@ type scale struct {
 
 // Bounds of the picture
 const (
-	mostIdeals = 2.5 // of time: slower runs are cut off
-	mostLines  = 4.0 // of height: bursts far above the limit's line are cut off
+	mostIdeals = 2.5 // of the ideal time: slower runs are cut off
+	mostLines  = 4.0 // of the limit's line: higher bursts are cut off
 )
 
 func newScale(sc *sim.Scenario, rows []sim.Figures) scale {
@@ -51,8 +51,8 @@ func newScale(sc *sim.Scenario, rows []sim.Figures) scale {
 	return s
 }
 
-// pickLimit chooses the limit whose line is drawn: the one that admits least, among those with short windows
-// compared to the run. For a long window a line says little.
+// pickLimit chooses the limit whose line is drawn: the tightest of those with a short window compared to the run. A
+// line for a long window would say little.
 func (s *scale) pickLimit(sc *sim.Scenario) {
 	short, least := false, 0.0
 	for i := range sc.Limits {
@@ -73,8 +73,8 @@ func (s *scale) pickLimit(sc *sim.Scenario) {
 	}
 }
 
-// pickBin chooses the width of bars. If it fits, it is the window of the drawn limit: then a bar within the limit
-// does not rise above its line.
+// pickBin chooses the width of bars. If possible, it is the window of the drawn limit. Then a bar within the limit
+// stays below the limit's line.
 func (s *scale) pickBin(sc *sim.Scenario) {
 	if s.limit >= 0 {
 		if l := &sc.Limits[s.limit]; l.Kind != store.Fixed && l.Window <= s.end/20 && l.Window >= s.end/160 {
@@ -88,7 +88,7 @@ func (s *scale) pickBin(sc *sim.Scenario) {
 // rate converts the count of a bar into calls per per.
 func (s *scale) rate(n int) float64 { return float64(n) * float64(s.per) / float64(s.bin) }
 
-// gauge chooses the quota of which least was left, among those with enough samples for a curve.
+// gauge chooses the limit with the least remaining quota, among those with enough samples for a curve.
 func gauge(rows []sim.Figures, end time.Duration) int {
 	best, least := -1, 1.0
 	for i := range rows {
@@ -106,7 +106,7 @@ func gauge(rows []sim.Figures, end time.Duration) int {
 	return best
 }
 
-// rebin counts again in bars of the given width, up to end.
+// rebin counts in bars of the given width, up to end.
 func rebin(c sim.Counts, width, end time.Duration) []int {
 	bars := make([]int, int(end/width)+1)
 	for i, n := range c.N {
@@ -118,7 +118,7 @@ func rebin(c sim.Counts, width, end time.Duration) []int {
 	return bars
 }
 
-// steps are lengths of time that people count in.
+// steps are round lengths of time for axes.
 var steps = []time.Duration{
 	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,

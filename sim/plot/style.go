@@ -2,8 +2,7 @@ package plot
 
 import "strings"
 
-// palette has the colours of one mode. Readers who cannot distinguish red and green can distinguish blue and
-// vermilion.
+// palette holds the colours of one mode. Blue and vermilion stay distinct for readers who cannot tell red from green.
 type palette struct{ paper, band, ink, muted, rule, accepted, refused, left, ideal string }
 
 var (

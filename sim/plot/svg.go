@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// svg is a drawing as text. Its elements have classes, which the style sheet formats.
+// svg is a drawing as text. The style sheet formats its elements by their classes.
 type svg struct{ strings.Builder }
 
 func (s *svg) line(class string, x1, y1, x2, y2 float64) {

@@ -40,7 +40,7 @@ func count(n int) string {
 
 func percent(share float64) string { return fmt.Sprintf("%.1f%%", share*100) }
 
-// amount formats a rate with as many digits as are meaningful.
+// amount formats a rate with a sensible number of digits.
 func amount(x float64) string {
 	if x >= 20 || x == math.Trunc(x) {
 		return count(int(math.Round(x)))
@@ -56,7 +56,7 @@ func unit(per time.Duration) string {
 	return "min"
 }
 
-// published formats a limit as its provider would.
+// published formats a limit as a provider's documentation would.
 func published(l *sim.Limit) string {
 	rate := sim.Rate{N: l.Size, Window: l.Window}.String()
 	if _, window, ok := strings.Cut(rate, "/"); ok {
@@ -68,7 +68,7 @@ func published(l *sim.Limit) string {
 	return l.Name + " " + rate
 }
 
-// wrapped breaks text into lines of about so many letters.
+// wrapped breaks text into lines of about this many letters.
 func wrapped(text string, letters int) []string {
 	var lines []string
 	line := ""
