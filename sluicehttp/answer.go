@@ -105,6 +105,9 @@ func (f *flight) failed(a *attempt, o *outcome) {
 	case f.ctx.Err() != nil || timeout(o.err): // the provider may still be working on it
 		f.told.Aborted = f.ctx.Err() != nil
 		f.t.leave(ticket, nil, f.t.remaining(f.told.Model, time.Since(a.began)))
+	case a.begun.Load(): // the response makes no sense, but it shows that the request has arrived
+		_, _ = ticket.Answer(sluice.Answer{Verdict: store.VerdictNone})
+		_ = ticket.Close()
 	default:
 		_ = ticket.CloseUnanswered()
 	}

@@ -27,6 +27,7 @@ type attempt struct {
 	// The hooks of a trace may be called from any goroutine, even after the end of the send.
 	traced atomic.Bool // the base transport calls the hooks
 	wrote  atomic.Bool // the header was written
+	begun  atomic.Bool // a first byte of the response has come
 	mu     sync.Mutex
 	ticket sluice.Ticket
 	conn   net.Conn // the connection of the request; nil: none yet
@@ -117,7 +118,7 @@ func (f *flight) late(err error, passed bool) error {
 func (a *attempt) send() (*http.Response, error) {
 	f := a.f
 	a.ctx, a.cancel = context.WithCancelCause(f.ctx)
-	a.trace = httptrace.ClientTrace{GetConn: a.getConn, DNSStart: a.dnsStart, DNSDone: a.dnsDone, GotConn: a.gotConn, WroteHeaders: a.wroteHeaders}
+	a.trace = httptrace.ClientTrace{GetConn: a.getConn, DNSStart: a.dnsStart, DNSDone: a.dnsDone, GotConn: a.gotConn, WroteHeaders: a.wroteHeaders, GotFirstResponseByte: a.responseBegins}
 	req := f.origin.WithContext(httptrace.WithClientTrace(a.ctx, &a.trace))
 	req.Header = f.header
 	var err error
@@ -193,7 +194,8 @@ func (a *attempt) resolves(now bool) {
 	a.resolving = now
 }
 
-func (a *attempt) wroteHeaders() { a.wrote.Store(true) }
+func (a *attempt) wroteHeaders()   { a.wrote.Store(true) }
+func (a *attempt) responseBegins() { a.begun.Store(true) }
 
 // gotConn is called just before the request is written, by the goroutine that sends it. Connecting may have taken so
 // long that the ticket is stale. If this is not the first call, net/http is sending the request again by itself,
@@ -209,6 +211,7 @@ func (a *attempt) gotConn(info httptrace.GotConnInfo) {
 	var err error
 	switch {
 	case a.wrote.Swap(false):
+		a.begun.Store(false)
 		a.f.refund(a.ticket, nil) // first, or it might wait for its own concurrency
 		again := a.f.ask.Retry
 		a.f.ask.Retry = true

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/retry"
+	"github.com/sluicehq/sluice/store"
 )
 
 // A client that leaves before anything was written gets a full refund.
@@ -279,4 +280,35 @@ func TestLongStreamKeepsItsPlace(t *testing.T) {
 		resp.Body.Close()
 		x.wantQuiet(t)
 	})
+}
+
+// A response that cannot be read shows that its request has arrived. With a strict guard, an unanswered request would
+// be charged until its ticket expires.
+func TestUnreadableResponseShowsArrival(t *testing.T) {
+	for name, answer := range map[string]string{
+		"header": "HTTP/1.1 200 OK\r\nRateLimit: \x01\r\nContent-Length: 2\r\n\r\nok",
+		"status": "HTTP/1.1 OK\r\n\r\n",
+		"cut":    "HTTP/1.1 200 OK\r\nContent-Le",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			limits := []sluice.Limit{{Name: "window", Kind: sluice.Rolling, Size: 1, Window: 2 * time.Second}}
+			x := newRig(t, limits...)
+			x.Gate = openGate(t, sluice.Resource{Limits: limits, Guard: store.GuardStrict})
+			x.pipeServer(t, func(w http.ResponseWriter, r *http.Request) {
+				c, _, err := w.(http.Hijacker).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, _ = io.WriteString(c, answer) // the client may be gone
+				_ = c.Close()
+			})
+			if _, err := x.RoundTrip(post(t, "http://host/", `{}`)); err == nil {
+				t.Errorf("%s: no error", name)
+			}
+			if time.Sleep(3 * time.Second); x.used(t, "window") != 0 {
+				t.Errorf("%s: %d are charged after the window", name, x.used(t, "window"))
+			}
+		})
+	}
 }
