@@ -277,9 +277,7 @@ func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells ui
 		res, err := r.collect(ctx, id)
 		switch {
 		case err != nil:
-			if ctx.Err() != nil { // it may have been collected without us knowing
-				r.giveBack(ctx, id)
-			}
+			r.giveBack(ctx, id) // it may have been collected without us knowing
 			return r.failed(ctx, req, err)
 		case res.State == store.Granted:
 			t.set(r, &res)
@@ -296,10 +294,10 @@ func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells ui
 const giveBackWithin = 100 * time.Millisecond
 
 // giveBack cancels a ticket that no caller will use. If that fails, the store expires it: at once after a deadline,
-// which it knows.
+// which it knows. A caller that goes away by itself may wait for that; others must not.
 func (r *resource) giveBack(ctx context.Context, id store.ID) {
 	end := context.WithoutCancel(ctx)
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if !errors.Is(ctx.Err(), context.Canceled) {
 		var cancel context.CancelFunc
 		end, cancel = context.WithTimeout(end, giveBackWithin)
 		defer cancel()

@@ -448,3 +448,53 @@ func TestCallerGoesWhileItCollects(t *testing.T) {
 		}
 	})
 }
+
+// A caller whose ticket is granted, but who never gets the answer that says so, leaves nothing behind: with `share` it keeps
+// waiting and gets the ticket when the daemon is back, otherwise it gets an error and the ticket goes back.
+func TestLostGrantOfAWaitingCaller(t *testing.T) {
+	for _, mode := range []store.OnFailure{store.FailShare, store.FailClosed} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			c := sluice.Config{Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{{Name: "places", Kind: sluice.Concurrency, Size: 1}}}}, OnStoreFailure: mode}
+			gate, err := sluice.OpenWithStore(t.Context(), r.remote, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer gate.Close()
+			held, err := gate.Acquire(t.Context(), sluice.Request{Resource: "api", Agent: "a"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error)
+			go func() {
+				ticket, err := gate.Acquire(t.Context(), sluice.Request{Resource: "api", Agent: "b"})
+				done <- errors.Join(err, ticket.Close())
+			}()
+			synctest.Wait()
+			calls := 0
+			r.drop(func(q *http.Request) loss {
+				if applies(q) {
+					if calls++; calls == 1 { // the end of the other one
+						return arrives
+					}
+				}
+				return noAnswer
+			})
+			if err := held.Close(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+			r.drop(func(*http.Request) loss { return arrives })
+			switch err := <-done; {
+			case mode == store.FailShare && err != nil:
+				t.Errorf("share: %v", err)
+			case mode == store.FailClosed && !errors.Is(err, sluice.ErrStore):
+				t.Errorf("closed: %v", err)
+			}
+			time.Sleep(5 * time.Second)
+			if s, err := gate.Resource(t.Context(), "api"); err != nil || s.InFlight != 0 {
+				t.Errorf("%v: %d in flight, %v", mode, s.InFlight, err)
+			}
+		})
+	}
+}

@@ -177,14 +177,17 @@ func (h *handle) applyMixed(ctx context.Context, ops []store.Op) error {
 	return nil
 }
 
-// stillWait answers polls of waiting tickets. It returns false if ops has anything else. The handle is locked.
+// stillWait answers polls of requests that wait: they keep waiting. A request that the daemon has just decided on is one of
+// them, because its poll was not answered; it asks again when the daemon is back. stillWait returns false if ops has anything
+// else. The handle is locked.
 func (h *handle) stillWait(ops []store.Op) bool {
 	for i := range ops {
-		if _, waits := h.waiting[ops[i].ID]; !waits || ops[i].Kind != store.OpPoll {
+		if op := &ops[i]; op.Kind != store.OpPoll || op.TTL != 0 || op.ID.N == 0 {
 			return false
 		}
 	}
 	for i := range ops {
+		h.waiting[ops[i].ID] = struct{}{}
 		ops[i].Result = store.Result{State: store.Waiting, ID: ops[i].ID, Now: h.Now(), Reason: store.Reason{Code: store.CodeStore, Limit: -1}}
 	}
 	return len(ops) > 0
@@ -201,6 +204,9 @@ func (h *handle) alone(ops []store.Op) error {
 		return store.ErrClosed
 	}
 	if h.stays() && h.stillWait(ops) {
+		if lost == nil { // the daemon is just back, and others were told to ask again before these were known to wait
+			h.store.running.Go(h.tellAll)
+		}
 		return nil
 	}
 	possible := h.mode() == store.FailOpen
@@ -217,8 +223,11 @@ func (h *handle) alone(ops []store.Op) error {
 	if !possible {
 		h.sayLater(ops...) // ended tickets have ended, whatever the caller does with the error
 		for i := range ops {
-			if _, waits := h.waiting[ops[i].ID]; waits && ops[i].Kind == store.OpPoll {
-				delete(h.waiting, ops[i].ID) // its caller gets the error
+			if _, waits := h.waiting[ops[i].ID]; !waits {
+				continue
+			}
+			delete(h.waiting, ops[i].ID) // its caller gets the error
+			if ops[i].Kind == store.OpPoll {
 				h.sayLater(store.Op{Kind: store.OpCancel, ID: ops[i].ID})
 			}
 		}
