@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// caller is one goroutine that asks for tickets of a pool, uses and closes them.
+// caller is one goroutine that acquires tickets of a pool, uses them and closes them.
 type caller struct {
 	worker *worker
 	gate   *sluice.Gate
@@ -19,7 +19,7 @@ type caller struct {
 	rand   *rand.Rand
 }
 
-// between returns a random time.
+// between returns a random duration from low to high.
 func (c *caller) between(low, high time.Duration) time.Duration {
 	return low + time.Duration(c.rand.Int64N(int64(high-low)))
 }
@@ -32,7 +32,7 @@ func (c *caller) loop(ctx context.Context) {
 	}
 }
 
-// once asks for a ticket, uses it and closes it. It reports false if there was none.
+// once acquires a ticket, uses it and closes it. It returns false if it got no ticket.
 func (c *caller) once(ctx context.Context) bool {
 	clock, say := c.worker.clock, c.worker.say
 	ask, within := c.gate.Acquire, askWithin
@@ -50,26 +50,26 @@ func (c *caller) once(ctx context.Context) bool {
 	asked := clock.now()
 	ticket, err := ask(limited, request)
 	used := clock.now()
-	for err == nil && ticket.Stale() { // looked at after the stamp: by then it was good
+	for err == nil && ticket.Stale() { // checked after used was read, so a ticket that is fresh now was fresh then
 		say("renew %s", ticket.ID())
 		if err = ticket.Renew(limited); errors.Is(err, sluice.ErrStore) {
-			_ = ticket.Cancel() // it was not sent; if this fails it ends with its time to live
+			_ = ticket.Cancel() // the request was not sent; if this fails, the ticket expires
 		}
 		used = clock.now()
 	}
 	if err != nil {
-		if kind := errorKind(err); kind != "cancelled" || ctx.Err() == nil { // else it was told to stop
+		if kind := errorKind(err); kind != "cancelled" || ctx.Err() == nil { // not because the worker stops
 			say("miss %s %d %d %d %s %s", poolNames[c.pool], asked, within, used, kind, oneLine(err.Error()))
 		}
 		return false
 	}
-	// This stamp is the moment of use: a provider to which nothing takes time would count it so.
+	// used is the time at which a provider without any delay would count the request.
 	say("use %s %s %d %d %d", poolNames[c.pool], ticket.ID(), asked, within, used)
 	hold := c.between(0, 20*time.Millisecond)
 	if c.pool == places {
 		hold = c.between(5*time.Millisecond, 60*time.Millisecond)
 	}
-	if c.pool != places || c.rand.IntN(2) == 0 { // without an answer a charge may stay as long as a ticket lives
+	if c.pool != places || c.rand.IntN(2) == 0 { // without an answer, a charge may last as long as the ticket lives
 		if _, err := ticket.Answer(sluice.Answer{Verdict: store.VerdictOK}); err != nil && !expected(err) {
 			say("note answer of %s: %s", ticket.ID(), oneLine(err.Error()))
 		}
@@ -81,12 +81,12 @@ func (c *caller) once(ctx context.Context) bool {
 	return true
 }
 
-// expected reports an error that a fault may well cause.
+// expected reports whether a fault may cause err.
 func expected(err error) bool {
 	return errors.Is(err, sluice.ErrStore) || errors.Is(err, sluice.ErrEnded) || errors.Is(err, sluice.ErrUnknownTicket)
 }
 
-// errorKind is a word for an error.
+// errorKind returns a word for an error, or "-" for nil.
 func errorKind(err error) string {
 	if err == nil {
 		return "-"

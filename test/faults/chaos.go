@@ -20,39 +20,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// roleChaos is the first argument of a run of random mixes of faults.
+// roleChaos is the first argument that starts a chaos run: random combinations of faults.
 const roleChaos = "chaos"
 
-// busyMachine is how late this process's own timers may be. Beyond that it proves nothing that something took long.
+// busyMachine is the largest delay of this process's own timers at which timing rules count. On a busier machine, a
+// slow result proves nothing.
 const busyMachine = 500 * time.Millisecond
 
-// limitMemory is the limit that may end a process.
+// limitMemory is the resource limit that may make a process crash.
 const limitMemory = unix.RLIMIT_AS
 
-// chaosOptions are those of the command line.
+// chaosOptions are the command line options of a chaos run.
 type chaosOptions struct {
 	seed     uint64
 	seeds    int
 	stores   []string
-	lasts    time.Duration // no new seed is begun after; 0: no bound
+	lasts    time.Duration // start no new seed after this time; 0: no bound
 	atOnce   int
 	plan     bool // only print plans
 	sluice   string
 	previous string
 }
 
-// chaosResult is what came of a seed.
+// chaosResult is the result of one seed on one store.
 type chaosResult struct {
 	plan     chaosPlan
 	broken   []string
-	unjudged []string // rules of time that were broken on a machine that was too busy
-	requests int      // that the provider accepted
-	worst    int      // in any window
-	refused  int      // by a lie of the provider
-	busiest  int      // at a time
+	unjudged []string // timing rules that were broken while the machine was too busy
+	requests int      // accepted by the provider
+	worst    int      // most requests in any window
+	refused  int      // refused by the provider without a reason
+	busiest  int      // most requests in flight at the same time
 	back     time.Duration
 	took     time.Duration
-	late     time.Duration // of the machine's own timers
+	late     time.Duration // longest delay of this process's own timers
 }
 
 func parseChaos(args []string, out io.Writer) (o chaosOptions, err error) {
@@ -109,7 +110,7 @@ func chaosMain(args []string) int {
 	return exitOK
 }
 
-// run plays all seeds, and reports whether a rule was broken.
+// run plays all seeds and reports whether a rule was broken.
 func (o chaosOptions) run(ctx context.Context, out io.Writer) (broken bool, err error) {
 	if o.plan {
 		o.each(func(p chaosPlan) bool { fmt.Fprintln(out, p); return true })
@@ -125,7 +126,7 @@ func (o chaosOptions) run(ctx context.Context, out io.Writer) (broken bool, err 
 	}
 	began := time.Now()
 	var (
-		mu      sync.Mutex // of all that follows
+		mu      sync.Mutex // guards all and broken
 		all     []chaosResult
 		running sync.WaitGroup
 		places  = make(chan struct{}, o.atOnce)
@@ -142,7 +143,7 @@ func (o chaosOptions) run(ctx context.Context, out io.Writer) (broken bool, err 
 			defer func() { <-places }()
 			r := o.play(ctx, dir, p)
 			if ctx.Err() != nil {
-				return // it was broken off, and has shown nothing
+				return // the run was interrupted and shows nothing
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -163,7 +164,7 @@ func (o chaosOptions) run(ctx context.Context, out io.Writer) (broken bool, err 
 	return broken, nil
 }
 
-// each visits the plans of all seeds, on each store in turn, until do returns false.
+// each calls do with the plans of all seeds, on each store in turn, until do returns false.
 func (o chaosOptions) each(do func(chaosPlan) bool) {
 	for i := range o.seeds {
 		for _, on := range o.stores {
@@ -174,7 +175,7 @@ func (o chaosOptions) each(do func(chaosPlan) bool) {
 	}
 }
 
-// build builds the command and that of the previous release, where they are missing.
+// build builds sluice and its previous release, unless the options name their programs.
 func (o *chaosOptions) build(ctx context.Context, dir string) (err error) {
 	if o.sluice == "" {
 		if o.sluice, err = buildCLI(ctx, dir); err != nil {
@@ -191,7 +192,7 @@ func (o *chaosOptions) build(ctx context.Context, dir string) (err error) {
 		o.previous = strings.TrimSpace(string(said))
 	}
 	shares, err := o.sharesState(ctx, filepath.Join(dir, "versions"))
-	if err == nil && !shares { // then a fleet is stopped for an upgrade, and an upgrade here is a restart
+	if err == nil && !shares { // upgrades across formats need a stopped fleet, so an upgrade here is only a restart
 		fmt.Fprintln(os.Stderr, "the previous release has another format of state: all gates are of this version")
 		o.previous = o.sluice
 	}
@@ -215,7 +216,7 @@ func (o *chaosOptions) sharesState(ctx context.Context, dir string) (bool, error
 	return true, nil
 }
 
-// play plays one plan.
+// play plays one plan and checks its results.
 func (o chaosOptions) play(ctx context.Context, dir string, p chaosPlan) (r chaosResult) {
 	began := time.Now()
 	r.plan = p
@@ -243,12 +244,12 @@ func (o chaosOptions) play(ctx context.Context, dir string, p chaosPlan) (r chao
 	if r.worst = worst; worst > chaosSize || throttled > 0 {
 		w.broke("%d requests arrived in a window of %v, limit %d; %d were refused", worst, chaosWindow, chaosSize, throttled)
 	}
-	// Requests of a gate that is killed may outlive their places.
+	// After a gate is killed, its requests may still run while their places are free again.
 	ends := p.loses() || p.any(func(k *chaosKind) bool { return k.kills })
 	if r.busiest = w.provider.busiest; r.busiest > chaosPlaces && !ends {
 		w.broke("%d requests were in flight at a time, limit %d", r.busiest, chaosPlaces)
 	}
-	_ = os.RemoveAll(dir) // the whole directory goes at the end in any case
+	_ = os.RemoveAll(dir) // run removes the whole directory at the end anyway
 	r.broken, r.took = w.broken, time.Since(began)
 	if r.late > busyMachine {
 		r.unjudged = w.tardy
@@ -258,7 +259,7 @@ func (o chaosOptions) play(ctx context.Context, dir string, p chaosPlan) (r chao
 	return r
 }
 
-// judge plays the plan under load and looks what becomes of it.
+// judge plays the plan under load, then checks that the fleet recovers and leaves nothing behind.
 func (r *chaosResult) judge(w *world) error {
 	before := make([]int, len(w.gates))
 	for i, g := range w.gates {
@@ -295,7 +296,7 @@ func (r chaosResult) String() string {
 	return line
 }
 
-// chaosTable sums up by store.
+// chaosTable sums up the results by store.
 func chaosTable(all []chaosResult) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -13,20 +13,23 @@ import (
 )
 
 const (
-	// fullWithin is how long after the last fault the fleet may take to use the whole limit again: a killed process is known by
-	// its silence after 15 s, its requests count for a window more, and the rest is for a busy machine.
+	// fullWithin is how long after the last fault the fleet may take to reach full use again. Other processes notice a
+	// killed one after 15 s of silence, and its requests count for another window. The rest is for a busy machine.
 	fullWithin = 60 * time.Second
-	// fullUse is the part of the limit that counts as that. After refusals without a reason less is used for an hour.
+	// fullUse is the part of the limit that counts as full use. After a refusal without a reason, Sluice uses less for
+	// an hour.
 	fullUse = 0.75
-	// fullSpan is how long the whole limit must be used.
+	// fullSpan is how long the fleet must be at full use.
 	fullSpan = 2 * chaosWindow
-	// emptyWithin is how long after the last request tickets may stand.
+	// emptyWithin is how long after the last request tickets may stay in flight or waiting.
 	emptyWithin = 40 * time.Second
-	// spareDescriptors are those that a gate may have more than at its beginning: idle connections to the provider and the store.
+	// spareDescriptors is how many more files a gate may have open than at the start: idle connections to the provider
+	// and the store.
 	spareDescriptors = 24
 )
 
-// worstWindow is the most that arrived in any window, and how many were refused. Entries are by time.
+// worstWindow returns the most requests that arrived in any window, and the number of refused ones. The log is sorted
+// by time.
 func worstWindow(log []mock.Entry, window time.Duration) (most, refused int) {
 	var arrived []mock.Entry
 	first := 0
@@ -46,7 +49,7 @@ func worstWindow(log []mock.Entry, window time.Duration) (most, refused int) {
 	return most, refused
 }
 
-// accepted counts accepted requests from a moment on, in all, by gate and by class.
+// accepted counts the requests accepted since from: all of them, and by gate and by class.
 func accepted(log []mock.Entry, from time.Time) (all int, by map[string]int) {
 	by = map[string]int{}
 	for _, e := range log {
@@ -60,7 +63,7 @@ func accepted(log []mock.Entry, from time.Time) (all int, by map[string]int) {
 	return all, by
 }
 
-// lacking says what is missing for the whole fleet to be at full use, by what arrived in a span of time. "" is nothing.
+// lacking says why the fleet is not at full use, judging by the requests since from. It returns "" if the fleet is.
 func lacking(log []mock.Entry, span time.Duration, from time.Time, gates int) string {
 	all, by := accepted(log, from)
 	if want := int(fullUse * chaosSize * float64(span) / float64(chaosWindow)); all < want {
@@ -79,7 +82,7 @@ func lacking(log []mock.Entry, span time.Duration, from time.Time, gates int) st
 	return ""
 }
 
-// awaitFull waits until the fleet is at full use again, and returns how long that took.
+// awaitFull waits until the fleet is at full use again and returns how long that took.
 func (w *world) awaitFull() time.Duration {
 	begin := time.Now()
 	missing := ""
@@ -97,7 +100,7 @@ func (w *world) awaitFull() time.Duration {
 	return max(0, time.Since(begin)-fullSpan)
 }
 
-// told is what gates say of themselves, and the first one of the pool.
+// told describes the state of all processes, and of the pool as the first gate sees it.
 func (w *world) told() string {
 	var b strings.Builder
 	for _, d := range w.all() {
@@ -111,7 +114,7 @@ func (w *world) told() string {
 	return b.String()
 }
 
-// resource is the pool as the first gate shows it.
+// resource returns the status of the pool, from the first gate.
 func (w *world) resource() (inspect.ResourceStatus, error) {
 	var s inspect.Status
 	resp, err := w.gates[0].client.Get("http://gate/v1/status")
@@ -130,7 +133,7 @@ func (w *world) resource() (inspect.ResourceStatus, error) {
 	return inspect.ResourceStatus{}, fmt.Errorf("the status has no pool of that name, of %d", len(s.Resources))
 }
 
-// awaitEmpty waits until no ticket stands and nothing waits, and looks whether a charge was lost.
+// awaitEmpty waits until no request is in flight or waiting, then checks that no charge was lost.
 func (w *world) awaitEmpty() {
 	var r inspect.ResourceStatus
 	var err error
@@ -150,14 +153,15 @@ func (w *world) awaitEmpty() {
 		return
 	}
 	all, _ := accepted(w.provider.log(), time.Time{})
-	// A gate that is killed while it is cut off takes what it granted with it; that was within its share.
+	// A gate that is killed while it is cut off loses what it granted. Its share covers that.
 	cutOffAndKilled := w.plan.store == onRedis && w.plan.any(func(k *chaosKind) bool { return k.kills })
 	if r.Sent < int64(all) && !w.plan.loses() && !cutOffAndKilled {
 		w.broke("the provider has accepted %d requests, and only %d are charged", all, r.Sent)
 	}
 }
 
-// checkLeaks looks what is left when all is quiet. before are the descriptors of each gate at the beginning.
+// checkLeaks looks for open files and for Redis keys that never expire. before holds each gate's open files at the
+// start.
 func (w *world) checkLeaks(before []int) {
 	for i, g := range w.gates {
 		g.client.CloseIdleConnections()
@@ -180,11 +184,12 @@ func (w *world) checkLeaks(before []int) {
 	}
 }
 
-// checkFiles looks at the files that are left when all processes have ended in order: a pool needs a few, whatever happened.
+// checkFiles checks the number of files that remain after all processes have ended. A pool needs only a few, whatever
+// happened.
 func (w *world) checkFiles() {
 	const most = 64
 	n := 0
-	_ = filepath.WalkDir(filepath.Join(w.dir, "state"), func(_ string, _ os.DirEntry, _ error) error { n++; return nil }) // without a directory there is none
+	_ = filepath.WalkDir(filepath.Join(w.dir, "state"), func(_ string, _ os.DirEntry, _ error) error { n++; return nil }) // if the directory is missing, n stays 0
 	if n > most {
 		w.broke("%d files are left in the state directory", n)
 	}

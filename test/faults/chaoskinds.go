@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kinds that are looked for in a plan.
+// Kinds of faults that other code looks for in a plan.
 const (
 	killRedis  = "redis-kill"
 	reloadKind = "reload"
 )
 
-// Where kinds happen. Memory is that of one process: what ends it ends the memory, and that is nothing to test.
+// The stores on which faults can happen. The memory store ends with its process, so killing that process tests nothing.
 var (
 	shared  = []string{onFile, onRedis, onDaemon}
 	redis   = []string{onRedis}
@@ -25,12 +25,12 @@ var (
 	disks   = []string{onFile, onDaemon}
 )
 
-// upgradeKind is in a plan once for each gate of the previous release.
+// upgradeKind is in a plan once for each gate that starts with the previous release.
 var upgradeKind = &chaosKind{name: "upgrade", what: "the gate is replaced by this version", do: func(w *world, s chaosStep) error {
 	return w.gates[s.gate].replace(w.program, syscall.SIGTERM, s.lasts)
 }}
 
-// chaosKinds are the kinds that a plan draws from. Their order is part of what a seed means.
+// chaosKinds returns the kinds that a plan draws from. Their order determines what a seed means.
 func chaosKinds() []*chaosKind {
 	return append(append(gateKinds(), storeKinds()...), providerKinds()...)
 }
@@ -60,7 +60,7 @@ func gateKinds() []*chaosKind {
 func storeKinds() []*chaosKind {
 	onServer := func(begin, end func(w *world) error) func(*world, chaosStep) error {
 		return func(w *world, s chaosStep) error {
-			w.store.Lock() // one at a time
+			w.store.Lock() // one fault at a time
 			defer w.store.Unlock()
 			err := begin(w)
 			w.sleep(s.lasts)
@@ -130,28 +130,28 @@ func providerKinds() []*chaosKind {
 	}
 }
 
-// reloads has all gates read another configuration, and then the first one again.
+// reloads makes all gates load another configuration, and later the first one again.
 func reloads(w *world, s chaosStep) error {
-	w.configs.Lock() // one at a time
+	w.configs.Lock() // one fault at a time
 	defer w.configs.Unlock()
 	err := w.reload(otherConfig(s.pick))
 	w.sleep(s.lasts)
 	return errors.Join(err, w.reload(chaosSize, ""))
 }
 
-// otherConfig is the size and the additional lines of another configuration.
+// otherConfig returns the limit's size and additional lines for another configuration.
 func otherConfig(pick int) (size int, more string) {
 	switch pick % 3 {
 	case 0:
 		return chaosSize/4 + pick%(chaosSize/2), ""
 	case 1:
-		return chaosSize, "resources: {}\n" // for the second time, which is a mistake
+		return chaosSize, "resources: {}\n" // a duplicate key, which is an error
 	default:
 		return chaosSize, "agents: {\"g0-p0\": {class: p0}}\n"
 	}
 }
 
-// replies does something to replies of Redis.
+// replies applies an action to a part of the replies of Redis.
 func (w *world) replies(s chaosStep, a action) error {
 	r := rand.New(rand.NewPCG(uint64(s.pick), 7))
 	w.relay.setPlan(func() action {
@@ -165,9 +165,9 @@ func (w *world) replies(s chaosStep, a action) error {
 	return nil
 }
 
-// toxin poisons the way of some gates to the store, or of all.
+// toxin adds a toxic to the connections between some or all gates and the store.
 func (w *world) toxin(s chaosStep, kind string, a attributes) error {
-	w.links.Lock() // one at a time: they are removed all at once
+	w.links.Lock() // one fault at a time, because clear removes all toxics
 	defer w.links.Unlock()
 	some := w.toxics
 	if s.pick%3 > 0 {
@@ -188,7 +188,7 @@ func (w *world) toxin(s chaosStep, kind string, a attributes) error {
 	return errors.Join(errs...)
 }
 
-// redis sends a command to the server.
+// redis sends a command to the Redis server.
 func (w *world) redis(args ...string) error {
 	if _, err := w.server.Do(w.ctx, args...); err != nil {
 		return fmt.Errorf("%v: %w", args, err)

@@ -11,19 +11,20 @@ import (
 	"time"
 )
 
-// chaosClasses are the classes of agents. Each gate has one agent of each.
+// chaosClasses are the classes of agents. Each gate has one agent of each class.
 var chaosClasses = []string{"p0", "p1", "p2"}
 
-// chaosCallers send for each agent: one request of each agent always waits.
+// chaosCallers is the number of concurrent callers of each agent. It is large enough that each agent always has a
+// request waiting.
 const chaosCallers = 3
 
-// chaosLoad is agents that send without a pause.
+// chaosLoad is a set of agents that send requests without a pause.
 type chaosLoad struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	ending  atomic.Bool
 	running sync.WaitGroup
-	codes   sync.Map // by status: *atomic.Int64
+	codes   sync.Map // number of responses by status: *atomic.Int64
 }
 
 func startChaosLoad(ctx context.Context, gates []*daemonProcess) *chaosLoad {
@@ -39,7 +40,7 @@ func startChaosLoad(ctx context.Context, gates []*daemonProcess) *chaosLoad {
 	return l
 }
 
-// agent sends until the load ends. A request that has begun is waited for.
+// agent sends until the load ends. It finishes the request that it has begun.
 func (l *chaosLoad) agent(g *daemonProcess, name, class string) {
 	for !l.ending.Load() && l.ctx.Err() == nil {
 		code := l.send(g, name, class)
@@ -51,7 +52,7 @@ func (l *chaosLoad) agent(g *daemonProcess, name, class string) {
 	}
 }
 
-// send sends one request and returns the status of its answer, 0 if there is none.
+// send sends one request and returns the status of the response, or 0 if there is none.
 func (l *chaosLoad) send(g *daemonProcess, name, class string) int {
 	req, err := http.NewRequestWithContext(l.ctx, http.MethodPost, "http://gate/@"+name+":"+class+"/api/work", strings.NewReader("{}"))
 	if err != nil {
@@ -63,18 +64,18 @@ func (l *chaosLoad) send(g *daemonProcess, name, class string) int {
 	if err != nil {
 		return 0
 	}
-	_, _ = io.Copy(io.Discard, resp.Body) // the status says all
+	_, _ = io.Copy(io.Discard, resp.Body) // only the status matters
 	_ = resp.Body.Close()
 	return resp.StatusCode
 }
 
-// finish lets agents end what they have begun.
+// finish stops the agents after their current requests.
 func (l *chaosLoad) finish() {
 	l.ending.Store(true)
 	l.running.Wait()
 }
 
-// stop ends agents at once.
+// stop cancels the agents' current requests and stops them.
 func (l *chaosLoad) stop() {
 	l.ending.Store(true)
 	l.cancel()

@@ -19,43 +19,43 @@ const (
 var chaosStores = []string{onFile, onRedis, onDaemon, onMemory}
 
 const (
-	chaosGates = 3               // processes with a gate; one on memory, which no other process shares
-	chaosSpan  = 4 * time.Second // in which faults begin
-	chaosMost  = 8               // faults of a plan
+	chaosGates = 3               // gate processes; only 1 on the memory store, which processes cannot share
+	chaosSpan  = 4 * time.Second // all faults begin within this time
+	chaosMost  = 8               // most faults in a plan
 )
 
-// chaosKind is a kind of fault that a plan may have.
+// chaosKind is a kind of fault.
 type chaosKind struct {
 	name    string
-	what    string   // in a few words
-	stores  []string // on which it can happen; nil: on all
+	what    string   // short description
+	stores  []string // stores on which it can happen; nil: all
 	longest time.Duration
-	loses   bool // the store may forget
-	kills   bool // a process may end without a word
-	// do begins it, lets it last and undoes it.
+	loses   bool // the store may lose its state
+	kills   bool // a process may crash
+	// do starts the fault, waits for its duration and ends it.
 	do func(w *world, s chaosStep) error
 }
 
 // chaosStep is one fault of a plan.
 type chaosStep struct {
 	kind  *chaosKind
-	at    time.Duration // from the beginning of the plan
+	at    time.Duration // since the start of the plan
 	lasts time.Duration
 	gate  int
-	part  float64 // of the requests or replies that it happens to
-	pick  int     // which variant
+	part  float64 // part of the requests or replies that are affected
+	pick  int     // selects a variant
 }
 
 func (s chaosStep) String() string {
 	return fmt.Sprintf("+%.2fs for %.2fs  %-16s gate %d, part %.2f, variant %d: %s", s.at.Seconds(), s.lasts.Seconds(), s.kind.name, s.gate, s.part, s.pick, s.kind.what)
 }
 
-// chaosPlan is all that a seed decides.
+// chaosPlan is the set-up and the faults that a seed determines.
 type chaosPlan struct {
 	seed  uint64
 	store string
-	old   int  // so many gates begin with the previous release
-	keeps bool // Redis writes everything to disk before it answers
+	old   int  // number of gates that start with the previous release
+	keeps bool // Redis writes every change to disk before it answers
 	steps []chaosStep
 }
 
@@ -78,7 +78,7 @@ func newChaosPlan(seed uint64, on string) chaosPlan {
 		s.lasts = 50*time.Millisecond + time.Duration(r.Int64N(int64(k.longest)))
 		p.steps = append(p.steps, s)
 	}
-	for i := range p.old { // in the middle of all else
+	for i := range p.old { // at random times among the faults
 		p.steps = append(p.steps, chaosStep{kind: upgradeKind, at: time.Duration(r.Int64N(int64(chaosSpan))), gate: i, lasts: 50 * time.Millisecond})
 	}
 	slices.SortStableFunc(p.steps, func(a, b chaosStep) int { return int(a.at - b.at) })
@@ -92,17 +92,18 @@ func (p chaosPlan) gates() int {
 	return chaosGates
 }
 
-// any reports whether a step is of such a kind.
+// any reports whether the plan has a step whose kind satisfies is.
 func (p chaosPlan) any(is func(*chaosKind) bool) bool {
 	return slices.ContainsFunc(p.steps, func(s chaosStep) bool { return is(s.kind) })
 }
 
-// loses reports whether the store may forget what it was told. A Redis that writes everything down keeps it when it is killed.
+// loses reports whether the store may lose its state. A killed Redis does not lose it if it writes every change to
+// disk.
 func (p chaosPlan) loses() bool {
 	return p.any(func(k *chaosKind) bool { return k.loses && (k.name != killRedis || !p.keeps) })
 }
 
-// replay is the command that does the same again.
+// replay returns the command that plays the same plan again.
 func (p chaosPlan) replay() string {
 	return fmt.Sprintf("make chaos SEED=%d SEEDS=1 STORE=%s", p.seed, p.store)
 }

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dieWithUs ends a process that we started when we end.
+// dieWithUs makes a child process end when this process ends.
 func dieWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
-// limitProcess lets a process have no more of something than it has now, and returns what undoes that.
+// limitProcess limits a resource of a process to what it uses now. undo restores the previous limit.
 func limitProcess(pid, resource int) (undo func(), err error) {
 	var old unix.Rlimit
 	if err := unix.Prlimit(pid, resource, nil, &old); err != nil {
@@ -40,5 +40,5 @@ func limitProcess(pid, resource int) (undo func(), err error) {
 	if err := unix.Prlimit(pid, resource, &low, nil); err != nil {
 		return nil, err
 	}
-	return func() { _ = unix.Prlimit(pid, resource, &old, nil) }, nil // it may have ended
+	return func() { _ = unix.Prlimit(pid, resource, &old, nil) }, nil // the process may have ended
 }

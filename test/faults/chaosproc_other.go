@@ -6,5 +6,5 @@ import "syscall"
 
 func dieWithUs() *syscall.SysProcAttr { return nil }
 
-// limitProcess does nothing: no other system lets one process limit another.
+// limitProcess does nothing, because only Linux lets one process limit another.
 func limitProcess(int, int) (undo func(), err error) { return func() {}, nil }

@@ -16,34 +16,34 @@ import (
 )
 
 const (
-	againAfter    = 200 * time.Millisecond // a process that has ended is started again
-	termWithin    = 30 * time.Second       // a process has so long to end when it is asked to
+	againAfter    = 200 * time.Millisecond // delay before an ended process is started again
+	termWithin    = 30 * time.Second       // time for a process to end after SIGTERM
 	chaosDrain    = "3s"
-	maxStarts     = 200 // of one process, in a run
+	maxStarts     = 200 // of one process in a run
 	exitNoStore   = 69
 	exitBadConfig = 78
 )
 
-// daemonProcess is a sluice serve that is started again whenever it ends, as a service is.
+// daemonProcess is a sluice serve that is restarted whenever it ends, as a service manager would.
 type daemonProcess struct {
 	name   string
 	listen string // unix:PATH or HOST:PORT
 	config string
 	env    []string
-	base   string // of its URLs
+	base   string // prefix of its URLs
 	client *http.Client
 	broke  func(format string, args ...any)
 
 	wake    chan struct{}
-	stopped chan struct{} // the supervisor has ended
+	stopped chan struct{} // closed when the supervisor has ended
 
 	mu      sync.Mutex
 	program string
-	cmd     *exec.Cmd     // nil: it does not run
-	done    chan struct{} // of cmd
+	cmd     *exec.Cmd     // nil: not running
+	done    chan struct{} // closed when cmd has ended
 	said    *tailBuffer
-	asked   bool      // to end, or it may for want of memory
-	until   time.Time // it is not started before
+	asked   bool      // it was told to end, or may crash for lack of memory
+	until   time.Time // not started before this time
 	closing bool
 	starts  int
 }
@@ -51,7 +51,7 @@ type daemonProcess struct {
 func newDaemonProcess(name, program, listen, config string, env []string, broke func(string, ...any)) *daemonProcess {
 	d := &daemonProcess{name: name, program: program, listen: listen, config: config, env: env, broke: broke, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 	if d.base = "http://" + listen; strings.HasPrefix(listen, "unix:") {
-		d.base = "http://gate" // any name is right on a socket
+		d.base = "http://gate" // any host name works on a socket
 	}
 	d.client = &http.Client{Timeout: 8 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 32, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var dialer net.Dialer
@@ -64,7 +64,7 @@ func newDaemonProcess(name, program, listen, config string, env []string, broke 
 	return d
 }
 
-// supervise keeps the process running.
+// supervise keeps the process running until stop is called.
 func (d *daemonProcess) supervise() {
 	defer close(d.stopped)
 	for {
@@ -105,13 +105,13 @@ func (d *daemonProcess) start() error {
 	}
 	d.cmd = cmd
 	go func() {
-		_ = cmd.Wait() // ended looks how
+		_ = cmd.Wait() // ended checks the result
 		close(d.done)
 	}()
 	return nil
 }
 
-// ended looks how the process has ended, and has it started again in a moment.
+// ended checks how the process has ended, and schedules its restart.
 func (d *daemonProcess) ended() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -124,13 +124,13 @@ func (d *daemonProcess) ended() {
 	code := state.ExitCode()
 	switch {
 	case d.asked || code == exitNoStore || code == exitBadConfig || code == 0:
-	case status.Signaled() && status.Signal() == syscall.SIGHUP: // it had only just begun
+	case status.Signaled() && status.Signal() == syscall.SIGHUP: // killed before it could handle SIGHUP
 	default:
 		d.broke("%s ended by itself: %v: %s", d.name, state, oneLine(said))
 	}
 }
 
-// pid is the process's number now, 0 if it does not run.
+// pid returns the process's current id, or 0 if it does not run.
 func (d *daemonProcess) pid() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -140,14 +140,14 @@ func (d *daemonProcess) pid() int {
 	return d.cmd.Process.Pid
 }
 
-// mayEnd says that the process that runs now may end without a word.
+// mayEnd allows the running process to crash.
 func (d *daemonProcess) mayEnd() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asked = true
 }
 
-// signal sends a signal to the process, if it runs.
+// signal sends a signal to the process if it runs.
 func (d *daemonProcess) signal(s syscall.Signal) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -156,7 +156,8 @@ func (d *daemonProcess) signal(s syscall.Signal) {
 	}
 }
 
-// replace ends the process with a signal, and has a program started in its place, after a time. "" is the same program.
+// replace ends the process with a signal and lets the supervisor start program after the given time. An empty program
+// means the same one as before.
 func (d *daemonProcess) replace(program string, s syscall.Signal, after time.Duration) error {
 	d.mu.Lock()
 	if program != "" {
@@ -181,7 +182,7 @@ func (d *daemonProcess) replace(program string, s syscall.Signal, after time.Dur
 	return nil
 }
 
-// stop ends the process and its supervisor, and returns what is wrong with that.
+// stop ends the process and its supervisor. It returns an error if the process does not end cleanly.
 func (d *daemonProcess) stop() error {
 	d.mu.Lock()
 	d.closing = true
@@ -194,7 +195,7 @@ func (d *daemonProcess) stop() error {
 	}
 	var err error
 	if cmd != nil {
-		_ = cmd.Process.Signal(syscall.SIGCONT) // in case the run was broken off
+		_ = cmd.Process.Signal(syscall.SIGCONT) // it may still be stopped if the run was interrupted
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-done:
@@ -211,7 +212,7 @@ func (d *daemonProcess) stop() error {
 	return err
 }
 
-// describe says how the process is, for people.
+// describe returns the state of the process, for people.
 func (d *daemonProcess) describe() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -222,7 +223,7 @@ func (d *daemonProcess) describe() string {
 	return fmt.Sprintf("%s: %s, runs %v, started %d times, says: %s", d.name, filepath.Base(d.program), d.cmd != nil, d.starts, said[max(0, len(said)-1500):])
 }
 
-// ready reports whether the gate takes requests.
+// ready reports whether the gate accepts requests.
 func (d *daemonProcess) ready() bool {
 	resp, err := d.client.Get(d.base + "/readyz")
 	if err != nil {
@@ -232,7 +233,7 @@ func (d *daemonProcess) ready() bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// reload has the process read its configuration now.
+// reload makes the process load its configuration now.
 func (d *daemonProcess) reload() error {
 	resp, err := d.client.Post(d.base+"/-/reload", "application/json", http.NoBody)
 	if err != nil {
@@ -246,7 +247,7 @@ func (d *daemonProcess) reload() error {
 	return err
 }
 
-// descriptors are how many files the process has open; -1 if that cannot be told.
+// descriptors returns the number of files that the process has open, or -1 if it is unknown.
 func (d *daemonProcess) descriptors() int {
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", d.pid()))
 	if err != nil {

@@ -15,21 +15,22 @@ import (
 	"github.com/sluicehq/sluice/sim/mock"
 )
 
-// The provider's limit: at most chaosSize in any chaosWindow.
+// The provider's limit is chaosSize requests in any chaosWindow.
 const (
 	chaosSize   = 20
 	chaosWindow = 2 * time.Second
-	chaosPlaces = 8 // requests that may be in flight
+	chaosPlaces = 8 // most requests in flight
 )
 
-// lie is a way in which the provider misbehaves, for a part of its requests.
+// lie is one way in which the provider misbehaves. It affects a part of the requests.
 type lie struct {
 	part                                     float64
 	pick                                     int
 	late, arrive, headers, refuse, fail, cut bool
 }
 
-// liar is a strict mock provider behind a handler that misbehaves. What has arrived is judged by the mock's own log.
+// liar is a strict mock provider behind a handler that misbehaves. The mock's own log shows which requests arrived
+// when.
 type liar struct {
 	mock   *mock.Server
 	server *http.Server
@@ -40,11 +41,11 @@ type liar struct {
 	lies    []*lie
 	entries []mock.Entry
 	refused int // by a lie
-	running int // requests
-	busiest int // the most of them at a time
+	running int // requests in progress
+	busiest int // most requests in progress at the same time
 }
 
-// Write is where the mock's log goes.
+// Write receives the mock's log.
 func (l *liar) Write(line []byte) (int, error) {
 	var e mock.Entry
 	if err := json.Unmarshal(line, &e); err != nil {
@@ -78,7 +79,7 @@ func startLiar(seed uint64) (*liar, error) {
 
 func (l *liar) stop() {
 	l.mock.Close()
-	_ = l.server.Close() // nothing is left to be answered
+	_ = l.server.Close() // no response matters any more
 }
 
 func (l *liar) begin(some *lie) {
@@ -93,7 +94,7 @@ func (l *liar) end(some *lie) {
 	l.lies = slices.DeleteFunc(l.lies, func(x *lie) bool { return x == some })
 }
 
-// log is what has arrived so far, by time.
+// log returns the entries so far, sorted by time.
 func (l *liar) log() []mock.Entry {
 	l.mu.Lock()
 	all := slices.Clone(l.entries)
@@ -102,7 +103,7 @@ func (l *liar) log() []mock.Entry {
 	return all
 }
 
-// enter counts a request that runs. It is told of its end before its answer is sent.
+// enter counts a request in progress. leave runs before net/http sends the buffered response.
 func (l *liar) enter() (leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +116,7 @@ func (l *liar) enter() (leave func()) {
 	}
 }
 
-// now is what happens to this request: all lies that meet it in one.
+// now combines all lies that affect the current request.
 func (l *liar) now() (all lie) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +133,7 @@ func (l *liar) now() (all lie) {
 	return all
 }
 
-// oddHints are what refusals state. All are over in a few seconds, because a hint is believed.
+// oddHints are Retry-After values of refusals. All last a few seconds at most, because Sluice follows hints.
 var oddHints = []string{"", "0", "1", "-5", "soon", "1.5", "00000002", "Thu, 01 Jan 1970 00:00:00 GMT", "1e3", "2, 1", "\x80\xff", "99999999999999999999999"}
 
 // ServeHTTP implements http.Handler.
@@ -168,20 +169,20 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if x.cut {
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		w.WriteHeader(answer.Code)
-		_, _ = w.Write(body[:len(body)/2]) // it may be gone
+		_, _ = w.Write(body[:len(body)/2]) // the client may be gone
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
 	w.WriteHeader(answer.Code)
-	_, _ = w.Write(body) // it may be gone
+	_, _ = w.Write(body) // the client may be gone
 }
 
-// odd makes the headers say something else.
+// odd removes the rate-limit headers or replaces them with wrong ones.
 func odd(h http.Header, pick int) {
 	h.Del("RateLimit")
 	h.Del("RateLimit-Policy")
 	switch pick % 7 {
-	case 0: // nothing
+	case 0: // no headers
 	case 1:
 		h.Set("RateLimit", "\"requests\";r=1000000;t=1")
 		h.Set("RateLimit-Policy", "\"requests\";q=1000000;w=2")

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-// world is all that a plan happens to: a provider, a store, gates and agents.
+// world is the set-up of one plan: a provider, a store, gates and agents.
 type world struct {
 	ctx      context.Context
 	dir      string
@@ -24,20 +24,21 @@ type world struct {
 	gates    []*daemonProcess
 	load     *chaosLoad
 
-	// What the store needs.
+	// Parts of the store; nil or empty if the store has none.
 	server *redisrun.Server
 	relay  *relay
 	toxics []*toxic
 	daemon *daemonProcess
 
-	store, links, configs, bounds sync.Mutex // held while one fault of its kind lasts
+	store, links, configs, bounds sync.Mutex // each serializes the faults of one group
 
 	mu     sync.Mutex
-	broken []string // rules of what may be sent, and of what may be left
-	tardy  []string // rules of how long something may take, which count only if the machine had the time
+	broken []string // broken rules about sent requests and leftovers
+	tardy  []string // broken timing rules; they do not count if the machine was too busy
 }
 
-// chaosConfig is what gates read. The guard is strict, because processes are stopped for longer than the slack.
+// chaosConfig is the configuration of the gates. The guard is strict, because faults stop processes for longer than the
+// slack.
 const chaosConfig = `store: %s
 presets: off
 leases: {renew: 1s, expire: 6s}
@@ -53,14 +54,14 @@ resources:
     limits: [{name: window, size: %d/2s}, {name: inflight, concurrency: %d}]
 `
 
-// broke notes that a rule was broken.
+// broke records that a rule was broken.
 func (w *world) broke(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken = append(w.broken, fmt.Sprintf(format, args...))
 }
 
-// slow notes that something took too long.
+// slow records that something took too long.
 func (w *world) slow(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +70,7 @@ func (w *world) slow(format string, args ...any) {
 
 func (w *world) sleep(d time.Duration) { pause(w.ctx, d) }
 
-// newWorld starts everything. When it fails, stop ends what there is.
+// newWorld starts everything. If it fails, the caller must still call stop.
 func newWorld(ctx context.Context, p chaosPlan, dir, program, previous string) (w *world, err error) {
 	w = &world{ctx: ctx, dir: dir, plan: p, program: program}
 	if w.provider, err = startLiar(p.seed); err != nil {
@@ -127,7 +128,7 @@ func (w *world) startStore() (err error) {
 	return nil
 }
 
-// startToxics starts two ways to the store: gates with even numbers take the first.
+// startToxics starts two proxies to the store. Gates with even numbers use the first, the others the second.
 func (w *world) startToxics(upstream string) error {
 	for range 2 {
 		t, err := startToxic(upstream)
@@ -166,7 +167,7 @@ func (w *world) storeURL(gate int) string {
 	return w.fileURL()
 }
 
-// writeConfig writes a configuration at once: a gate that starts now reads all of it.
+// writeConfig replaces a configuration file atomically, so that a starting gate never reads half of it.
 func (w *world) writeConfig(path, url string, size int, more string) error {
 	if err := os.WriteFile(path+".new", fmt.Appendf(nil, chaosConfig+"%s", url, w.provider.addr, size, chaosPlaces, more), 0o600); err != nil {
 		return err
@@ -174,7 +175,7 @@ func (w *world) writeConfig(path, url string, size int, more string) error {
 	return os.Rename(path+".new", path)
 }
 
-// reload has all daemons read another configuration.
+// reload makes all gates and the daemon load another configuration.
 func (w *world) reload(size int, more string) error {
 	var errs []error
 	for i := range w.gates {
@@ -189,7 +190,8 @@ func (w *world) reload(size int, more string) error {
 	return errors.Join(errs...)
 }
 
-// reloadAgain does what an operator does who reads the log: a reload that a fault has made fail left the configuration before in force.
+// reloadAgain reloads every process until that succeeds, as an operator would. A fault may have made a reload fail, and
+// then the previous configuration is still in force.
 func (w *world) reloadAgain() {
 	if !w.plan.any(func(k *chaosKind) bool { return k.name == reloadKind }) {
 		return
@@ -202,7 +204,7 @@ func (w *world) reloadAgain() {
 	}
 }
 
-// all are the processes of sluice.
+// all returns all sluice processes.
 func (w *world) all() []*daemonProcess {
 	if w.daemon == nil {
 		return w.gates
@@ -210,7 +212,7 @@ func (w *world) all() []*daemonProcess {
 	return append([]*daemonProcess{w.daemon}, w.gates...)
 }
 
-// freeze stops a process for a time.
+// freeze stops a process with SIGSTOP for a time.
 func (w *world) freeze(d *daemonProcess, lasts time.Duration) error {
 	d.signal(syscall.SIGSTOP)
 	w.sleep(lasts)
@@ -218,9 +220,9 @@ func (w *world) freeze(d *daemonProcess, lasts time.Duration) error {
 	return nil
 }
 
-// bound lets processes have no more of something than they have now, for a time.
+// bound limits a resource of processes to what they use now, for a time.
 func (w *world) bound(lasts time.Duration, resource int, some ...*daemonProcess) error {
-	w.bounds.Lock() // one at a time: what undoes a bound puts back what it has found
+	w.bounds.Lock() // one fault at a time, because undo restores the limits found at the start
 	defer w.bounds.Unlock()
 	var undo []func()
 	for _, d := range some {
@@ -231,7 +233,7 @@ func (w *world) bound(lasts time.Duration, resource int, some ...*daemonProcess)
 		if resource == limitMemory {
 			d.mayEnd()
 		}
-		if u, err := limitProcess(pid, resource); err == nil { // it may have ended just now
+		if u, err := limitProcess(pid, resource); err == nil { // the process may have ended just now
 			undo = append(undo, u)
 		}
 	}
@@ -242,7 +244,7 @@ func (w *world) bound(lasts time.Duration, resource int, some ...*daemonProcess)
 	return nil
 }
 
-// play does the steps of the plan, each at its time.
+// play runs the steps of the plan concurrently, each at its time.
 func (w *world) play() error {
 	begin := time.Now()
 	errs := make([]error, len(w.plan.steps))
@@ -259,7 +261,7 @@ func (w *world) play() error {
 	return errors.Join(errs...)
 }
 
-// until waits for something and reports whether it came true.
+// until calls is until it returns true or the time is over. It reports whether is returned true.
 func (w *world) until(within time.Duration, is func() bool) bool {
 	for end := time.Now().Add(within); w.ctx.Err() == nil; w.sleep(50 * time.Millisecond) {
 		if is() {
@@ -272,7 +274,7 @@ func (w *world) until(within time.Duration, is func() bool) bool {
 	return false
 }
 
-// stop ends everything.
+// stop ends everything and returns what failed.
 func (w *world) stop() error {
 	var errs []error
 	if w.load != nil {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// grain is the only tolerance of the checks in time: the store counts in microseconds, and rounds.
+// grain is the only time tolerance of the checks. The store counts in microseconds, with rounding.
 const grain = 5 * time.Microsecond
 
-// verdict is what a check found.
+// verdict is the result of a check.
 type verdict struct {
-	worst  int      // the most that was seen at once
-	breaks int      // how often it was more than the limit
-	broken []string // the first of them, for people
+	worst  int      // highest value seen
+	breaks int      // number of times that the limit was exceeded
+	broken []string // first violations, for people
 }
 
 const maxShown = 3
@@ -27,7 +27,7 @@ func (v *verdict) breach(format string, args ...any) {
 	}
 }
 
-// checkRolling looks at every position of a window: size+1 uses must span at least its length. Uses are by time.
+// checkRolling checks that any size+1 uses in a row span at least length. uses is sorted by time.
 func checkRolling(uses []use, size int, length time.Duration, since stamp) verdict {
 	var v verdict
 	first := 0
@@ -44,7 +44,8 @@ func checkRolling(uses []use, size int, length time.Duration, since stamp) verdi
 	return v
 }
 
-// checkBucket pours every use into a bucket that drains at rate a second and holds burst. Uses are by time.
+// checkBucket fills a bucket with the uses. The bucket drains at rate per second and holds burst. uses is sorted by
+// time.
 func checkBucket(uses []use, burst, rate float64, since stamp) verdict {
 	var v verdict
 	level := 0.0
@@ -62,9 +63,8 @@ func checkBucket(uses []use, burst, rate float64, since stamp) verdict {
 	return v
 }
 
-// checkPlaces counts how many tickets were certainly held at the same time: from the moment at which
-// the caller had it to the one at which it began to close it, or its worker was killed, but not longer than a
-// ticket lives.
+// checkPlaces counts the tickets that were certainly held at the same time. A ticket is held from when the caller has
+// it until the caller begins to close it or its worker is killed, but at most for the life of a ticket.
 func checkPlaces(uses []use, size int, killed map[int]stamp, since stamp) verdict {
 	type edge struct {
 		at  stamp
@@ -74,7 +74,7 @@ func checkPlaces(uses []use, size int, killed map[int]stamp, since stamp) verdic
 	var edges []edge
 	for _, u := range uses {
 		end := u.closing
-		if end == 0 { // it never came to that
+		if end == 0 { // never closed
 			end = killed[u.worker]
 		}
 		end = min(end, u.asked.add(ticketTTL))
@@ -109,7 +109,7 @@ func checkDouble(uses []use) verdict {
 	return v
 }
 
-// overdue returns by how much callers waited past their own deadlines at most, and who did.
+// overdue returns the longest time that a caller waited past its own deadline, and describes that caller.
 func overdue(l *ledger) (most time.Duration, who string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,7 +127,7 @@ func overdue(l *ledger) (most time.Duration, who string) {
 	return most, who
 }
 
-// after says when something was, from the beginning of the fault on.
+// after formats a time relative to the start of the fault.
 func after(at, since stamp) string {
 	d := at.sub(since)
 	if d < 0 {

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// The limits of the pools that the command line asks: a short window, and the longest of which it is promised that
-// nothing is forgotten.
+// The limits of the pools that the command acquires from: a short window, and the longest window for which Sluice
+// promises not to lose charges.
 const (
 	cliWindow    = 2 * time.Second
 	cliSize      = 10
 	cliLongSize  = 6
-	cliSlack     = time.Second // of both windows
+	cliSlack     = time.Second // slack of both windows
 	cliConfig    = "resources:\n  short: {arrival_slack: 1s, limits: [{name: window, size: 10/2s}]}\n  long: {arrival_slack: 1s, limits: [{name: window, size: 6/10m}]}\n"
 	cliShells    = 3
 	cliNotNow    = 75
@@ -26,7 +26,7 @@ const (
 	cliCallLimit = time.Minute
 )
 
-// cliUse is a call of the command that was let go.
+// cliUse is a call of the command that got a ticket.
 type cliUse struct {
 	resource string
 	use
@@ -39,11 +39,11 @@ type cliCaller struct {
 	mu     sync.Mutex
 	uses   []cliUse
 	errors map[string]int
-	first  map[string]string // what the first error of a kind said
-	slow   int               // calls that took so long that nothing is certain
+	first  map[string]string // text of the first error of each kind
+	slow   int               // granted calls that took longer than the slack, so their time of use is uncertain
 }
 
-// cliFlushed calls the command from several shells, with FLUSHALL in between.
+// cliFlushed calls sluice acquire from several shells and sends FLUSHALL in the middle.
 func cliFlushed(c *campaign, x *run, r *rig) error {
 	program, err := c.cli()
 	if err != nil {
@@ -84,7 +84,7 @@ func cliFlushed(c *campaign, x *run, r *rig) error {
 	return nil
 }
 
-// shell calls the command in a loop.
+// shell calls the command in a loop until ctx ends.
 func (k *cliCaller) shell(ctx context.Context, number int) {
 	for i := 0; ctx.Err() == nil; i++ {
 		resource := "short"
@@ -96,7 +96,7 @@ func (k *cliCaller) shell(ctx context.Context, number int) {
 	}
 }
 
-// call asks once, for what is free now.
+// call acquires once, without waiting.
 func (k *cliCaller) call(ctx context.Context, resource string, shell int) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), cliCallLimit)
 	defer cancel()
@@ -115,7 +115,7 @@ func (k *cliCaller) call(ctx context.Context, resource string, shell int) {
 	switch {
 	case err == nil && json.Unmarshal(out, &reply) == nil && reply.Ticket != "":
 		if used.sub(asked) > cliSlack {
-			k.slow++ // its request counts as arriving within the slack, and may have been later
+			k.slow++ // Sluice assumes that it arrived within the slack, but it may have been later
 			return
 		}
 		k.uses = append(k.uses, cliUse{resource, use{worker: shell, id: reply.Ticket, asked: asked, used: used}})
@@ -134,7 +134,7 @@ func (k *cliCaller) fail(kind, text string) {
 	}
 }
 
-// since returns the uses of a resource from a moment on.
+// since returns the uses of a resource from a time on.
 func (k *cliCaller) since(resource string, from stamp) []use {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cliFigures works out the figures of calls of the command, and checks the rules.
+// cliFigures computes the figures of the command's calls and checks the rules.
 func (x *run) cliFigures(k *cliCaller) {
 	short, long := k.since("short", 0), k.since("long", 0)
 	for _, list := range [][]use{short, long} {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// clientFaults are those of the processes that ask.
+// clientFaults returns the faults of the processes that acquire.
 func clientFaults() []*fault {
 	return []*fault{
 		{name: "wrong-clocks", what: "processes whose wall clocks are hours off, whose monotonic clocks are days ahead, in other time zones", do: func(r *rig) error { return r.sleep(3 * time.Second) }, shifted: true, post: wrongClock, rules: inOrder},
@@ -17,10 +17,10 @@ func clientFaults() []*fault {
 	}
 }
 
-// ahead is how far the monotonic clock of some workers is.
+// ahead is how far the monotonic clock of some workers runs ahead.
 const ahead = 11 * 24 * time.Hour
 
-// wrongClock gives each worker another clock: the first has the right one.
+// wrongClock gives each worker a different clock. The first worker has the right one.
 func wrongClock(r *rig, worker int, p *post) error {
 	if zone := []string{"", "Pacific/Kiritimati", "Pacific/Pago_Pago"}[worker%3]; zone != "" {
 		p.env = append(p.env, "TZ="+zone)
@@ -44,8 +44,8 @@ func wrongClock(r *rig, worker int, p *post) error {
 	return nil
 }
 
-// timeNamespace is the command that gives a process a monotonic clock that is ahead, nil if this
-// system has none or does not let us.
+// timeNamespace returns the command that starts a process with a monotonic clock that is ahead. It returns nil if this
+// system has no time namespaces or does not permit them.
 func timeNamespace() []string {
 	seconds := fmt.Sprint(int(ahead.Seconds()))
 	base := []string{"--time", "--monotonic", seconds, "--boottime", seconds}
@@ -58,7 +58,7 @@ func timeNamespace() []string {
 	return nil
 }
 
-// workersKilled kills one worker after the other, each at a random moment of what it does.
+// workersKilled kills one worker after the other at random times, and starts a new one for each.
 func workersKilled(r *rig) error {
 	for range 6 {
 		alive := r.fleet.alive()
@@ -78,7 +78,7 @@ func workersKilled(r *rig) error {
 	return nil
 }
 
-// self is this program.
+// self returns the path of this program.
 func self() (string, error) {
 	path, err := os.Executable()
 	if err != nil {

@@ -7,35 +7,35 @@ import (
 	"time"
 )
 
-// fault is one row of the campaign.
+// fault is one row of the campaign's table.
 type fault struct {
 	name    string
-	what    string        // in one sentence
-	setup   int           // of Redis
-	via     int           // which way workers reach it
-	lines   []string      // of its configuration
-	params  string        // of the URL
-	mode    string        // what workers do without the store; "": share
-	lease   time.Duration // of workers; 0: the usual
-	shifted bool          // some workers are a program that has to be built first
-	loses   bool          // the store's memory may be lost, and its counters with it
+	what    string        // description in one sentence
+	setup   int           // set-up of Redis
+	via     int           // how workers reach Redis
+	lines   []string      // additional lines of Redis's configuration
+	params  string        // additional parameters of the store's URL
+	mode    string        // on_store_failure of the workers; "": share
+	lease   time.Duration // lease of the workers; 0: the default
+	shifted bool          // some workers need a program with a wrong clock, which takes a while to build
+	loses   bool          // Redis may lose its state, including its counters
 
-	// do does it, and returns when it is over. It runs in the middle of the load.
+	// do causes the fault and returns when it is over. It runs in the middle of the load.
 	do func(r *rig) error
-	// post changes how workers are started; nil: as usual.
+	// post changes how workers are started; nil: no change.
 	post func(r *rig, worker int, p *post) error
-	// rules are those of this fault alone.
+	// rules checks the rules of this fault alone; may be nil.
 	rules func(x *run)
-	// whole runs instead of everything else.
+	// whole replaces the usual run; may be nil.
 	whole func(c *campaign, x *run, r *rig) error
 }
 
-// all are the faults, in the order of the table.
+// all returns all faults, in the order of the table.
 func all() []*fault {
 	return slices.Concat(netFaults(), replyFaults(), serverFaults(), groupFaults(), clientFaults())
 }
 
-// choose returns the faults of those names, all if there is none.
+// choose returns the faults with these names, or all faults if names is empty.
 func choose(names []string) ([]*fault, error) {
 	known := all()
 	if len(names) == 0 {
@@ -56,7 +56,7 @@ func choose(names []string) ([]*fault, error) {
 	return list, nil
 }
 
-// every does something again and again for a time.
+// every calls do at an interval, until the total time is over.
 func (r *rig) every(interval, total time.Duration, do func() error) error {
 	for end := time.Now().Add(total); time.Now().Before(end); {
 		if err := do(); err != nil {

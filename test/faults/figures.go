@@ -8,15 +8,16 @@ import (
 )
 
 const (
-	// decide is how long after a deadline a caller may still be told so. What timers of the same run were late
-	// comes on top, because it is the machine's doing: once for the deadline's own timer, and once for the caller who is
-	// woken by it.
+	// decide is how long after its deadline a caller may still wait for its error. Twice the longest delay of a timer
+	// in the same run comes on top, because the machine causes it: once for the deadline's own timer, and once for
+	// waking the caller.
 	decide = 100 * time.Millisecond
-	// openSettles is how long after an outage a process may take that lets everything go to notice that it is over.
+	// openSettles is how long after an outage a process with on_store_failure: open may take to notice that the store
+	// is back.
 	openSettles = 3 * time.Second
 )
 
-// figures works out everything that is a measure.
+// figures computes the figures of the run.
 func (x *run) figures(f *fleet) {
 	uses := x.ledger.usesOf(rolling)
 	x.Grants, x.Renewed = len(x.ledger.uses), x.ledger.renewed
@@ -26,7 +27,7 @@ func (x *run) figures(f *fleet) {
 		x.InFault = &part
 	}
 	for _, m := range x.ledger.misses {
-		if m.kind != "notnow" { // one who would rather not wait was told so
+		if m.kind != "notnow" { // expected for callers that do not wait
 			x.Errors[m.kind]++
 		}
 		if m.kind == "store" && m.got >= x.began && (x.First == nil || ms(m.got.sub(x.began)) < *x.First) {
@@ -53,11 +54,11 @@ func (x *run) figures(f *fleet) {
 	}
 }
 
-// sayErrors notes what errors said, the first of each sort.
+// sayErrors notes the first error of each sort.
 func (x *run) sayErrors() {
 	seen := map[string]int{}
 	for _, m := range x.ledger.misses {
-		sort := m.kind + " " + m.text[max(0, len(m.text)-40):] // what it begins with names the pool and the address
+		sort := m.kind + " " + m.text[max(0, len(m.text)-40):] // the end of the text: its beginning names the pool and the address
 		if seen[sort]++; m.kind == "notnow" || m.kind == "deadline" || seen[sort] > 1 || len(seen) > maxSorts {
 			continue
 		}
@@ -65,22 +66,22 @@ func (x *run) sayErrors() {
 	}
 }
 
-// maxSorts bounds the sorts of errors that are shown.
+// maxSorts bounds the number of sorts of errors that are noted.
 const maxSorts = 5
 
-// between returns the uses in a stretch of time. They are by time.
+// between returns the uses from one time to another. uses is sorted by time.
 func between(uses []use, from, to stamp) []use {
 	i := sort.Search(len(uses), func(i int) bool { return uses[i].used >= from })
 	k := sort.Search(len(uses), func(i int) bool { return uses[i].used >= to })
 	return uses[i:max(i, k)]
 }
 
-// share is what part was used of what the rolling limit admits.
+// share returns the uses as a fraction of what the rolling limit admits.
 func share(uses []use, from, to stamp) float64 {
 	return float64(len(between(uses, from, to))) / admits(to.sub(from))
 }
 
-// longestGap is the longest time without a use.
+// longestGap returns the longest time without a use.
 func longestGap(uses []use, from, to stamp) (longest time.Duration) {
 	last := from
 	for _, u := range between(uses, from, to) {
@@ -89,8 +90,7 @@ func longestGap(uses []use, from, to stamp) (longest time.Duration) {
 	return max(longest, to.sub(last))
 }
 
-// backAt is when the full rate was back after the fault: the beginning of the first window with so many
-// uses.
+// backAt returns when the full rate was back after the fault: the start of the first window with enough uses.
 func backAt(uses []use, over stamp) (stamp, bool) {
 	need := int(math.Ceil(fullRate * rollingSize))
 	from := between(uses, over, math.MaxInt64)
@@ -105,7 +105,7 @@ func backAt(uses []use, over stamp) (stamp, bool) {
 	return 0, false
 }
 
-// check looks whether every rule was kept.
+// check checks all rules.
 func (x *run) check(f *fleet) {
 	killed := map[int]stamp{}
 	for _, w := range f.all() {
@@ -139,7 +139,8 @@ func (x *run) check(f *fleet) {
 	}
 }
 
-// counted are the uses for which the limits are promised: not those that were let go without counting.
+// counted returns the uses for which Sluice promises the limits. Uses during an outage with on_store_failure: open do
+// not count.
 func (x *run) counted(pool int) []use {
 	uses := x.ledger.usesOf(pool)
 	if x.fault.mode != "open" {
@@ -164,7 +165,7 @@ func (x *run) violated(pool int, v verdict) {
 	}
 }
 
-// callers checks what concerns single requests.
+// callers checks the rules about single requests.
 func (x *run) callers() {
 	v := checkDouble(x.ledger.uses)
 	x.Double = v.breaks
@@ -177,13 +178,13 @@ func (x *run) callers() {
 	}
 }
 
-// checkCharges compares what the store says was sent with what was: a request that got no answer may have been
-// charged, once.
+// checkCharges compares the number of requests that the store has charged with the number of grants. A request without
+// an answer may have been charged, but only once.
 func (x *run) checkCharges(sent int64, f *fleet) {
 	doubt := len(x.ledger.misses)
 	for _, w := range f.all() {
 		if w.killedAt() != 0 {
-			doubt += len(callers) // each was in the middle of something
+			doubt += len(callers) // each caller may have been in the middle of a request
 		}
 	}
 	twice := max(0, int(sent)-x.Grants-doubt)

@@ -13,36 +13,36 @@ import (
 	"time"
 )
 
-// Bounds on what workers may take.
+// Bounds for workers.
 const (
-	readyWithin = 2 * time.Minute  // a busy machine may take a while to start them
-	endWithin   = 30 * time.Second // after they were told to stop
+	readyWithin = 2 * time.Minute  // starting may take a while on a busy machine
+	endWithin   = 30 * time.Second // after the order to stop
 	maxStderr   = 16 << 10
 )
 
-// fleet is all workers of a run.
+// fleet is the set of workers of a run.
 type fleet struct {
-	dir    string // of the run
-	self   string // this program
+	dir    string // directory of the run
+	self   string // path of this program
 	ledger *ledger
 	seed   uint64
 
 	mu    sync.Mutex
-	procs []*process // also those that have ended
+	procs []*process // including those that have ended
 }
 
-// post says how a worker is started.
+// post describes how to start a worker.
 type post struct {
 	url     string
-	mode    string        // what to do without the store
-	machine int           // workers of one machine share a state directory
-	program string        // "": this one
-	wrap    []string      // what comes before the program on the command line
-	env     []string      // on top of ours
-	shift   time.Duration // of the process's monotonic clock
-	wall    time.Duration // and of its wall clock
+	mode    string        // on_store_failure
+	machine int           // workers of the same machine share a state directory
+	program string        // "": this program
+	wrap    []string      // words before the program on the command line
+	env     []string      // added to this process's environment
+	shift   time.Duration // shift of its monotonic clock
+	wall    time.Duration // shift of its wall clock
 	events  bool
-	lease   time.Duration // 0: the usual
+	lease   time.Duration // 0: the default
 }
 
 // process is one worker.
@@ -51,17 +51,17 @@ type process struct {
 	post   post
 	cmd    *exec.Cmd
 	in     io.WriteCloser
-	began  stamp        // before it was started
-	ready  chan arrival // when it was
+	began  stamp        // time before it was started
+	ready  chan arrival // receives the time at which it was ready
 	done   chan struct{}
 	stderr tailBuffer
-	err    error // how it ended, when done
+	err    error // how it ended; valid when done is closed
 
 	mu     sync.Mutex
-	killed stamp // when it was killed by the campaign; 0: it was not
+	killed stamp // when the campaign killed it; 0: not killed
 }
 
-// start starts a worker. It waits for the word to begin.
+// start starts a worker, which then waits for begin.
 func (f *fleet) start(p post) (*process, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,7 +111,7 @@ func (f *fleet) stateHome(machine int) string {
 	return filepath.Join(f.dir, fmt.Sprintf("machine-%d", machine))
 }
 
-// all returns the workers, also those that have ended.
+// all returns all workers, including those that have ended.
 func (f *fleet) all() []*process {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,11 +129,11 @@ func (f *fleet) alive() []*process {
 	return list
 }
 
-// arrival is the moment at which a worker said that it is ready, by its clock, and at which that was heard, by ours.
+// arrival is when a worker reported that it is ready: said by its own clock, heard by ours.
 type arrival struct{ said, heard stamp }
 
-// off returns by how much the worker's clock is off at least: it said so after it began, and before it was heard. However long
-// anything took, this is 0 if the clocks agree.
+// off returns the least amount by which the worker's clock must be off. The worker reports after began and before the
+// report is heard. So off returns 0 if the clocks agree, however long anything takes.
 func (a arrival) off(began stamp) time.Duration {
 	switch {
 	case a.said < began:
@@ -164,13 +164,13 @@ func (w *process) awaitReady(ctx context.Context) error {
 	}
 }
 
-// begin lets the worker ask.
+// begin tells the worker to start acquiring.
 func (w *process) begin() error {
 	_, err := io.WriteString(w.in, "\n")
 	return err
 }
 
-// kill ends the worker as kill -9 does.
+// kill ends the worker like kill -9.
 func (w *process) kill() {
 	w.mu.Lock()
 	if w.killed == 0 {
@@ -188,8 +188,8 @@ func (w *process) killedAt() stamp {
 	return w.killed
 }
 
-// stop tells every worker to end, and returns what went wrong with those that do not do so in order. None is
-// left running.
+// stop tells all workers to end. It kills those that do not end in time, and returns an error for each that did not end
+// cleanly.
 func (f *fleet) stop() (errs []error) {
 	for _, w := range f.alive() {
 		_ = w.in.Close()
@@ -218,7 +218,7 @@ func (f *fleet) stop() (errs []error) {
 	return errs
 }
 
-// fault says how a worker ended.
+// fault returns how a worker ended.
 func (w *process) fault() error {
 	if said := w.stderr.String(); said != "" {
 		return fmt.Errorf("%w: %s", orEnded(w.err), oneLine(said))
@@ -233,7 +233,7 @@ func orEnded(err error) error {
 	return err
 }
 
-// cpu is the processor time that all workers took that have ended.
+// cpu returns the processor time of all workers that have ended.
 func (f *fleet) cpu() (total time.Duration) {
 	for _, w := range f.all() {
 		select {
@@ -247,7 +247,7 @@ func (f *fleet) cpu() (total time.Duration) {
 	return total
 }
 
-// tailBuffer keeps the end of what is written to it.
+// tailBuffer keeps the last bytes that are written to it.
 type tailBuffer struct {
 	mu sync.Mutex
 	b  []byte

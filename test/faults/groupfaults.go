@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-// groupFaults are those of a Redis with a replica and sentinels, and of a Redis Cluster.
+// groupFaults returns the faults of a Redis with replica and sentinels, and of a Redis Cluster.
 func groupFaults() []*fault {
 	return []*fault{
 		{name: "failover", what: "Sentinel makes the replica the master while both live, and then the other way round", setup: sentinel, loses: true, do: thereAndBack},
@@ -50,19 +50,20 @@ func (r *rig) keysOf(s *redisrun.Server, pool string) ([]string, error) {
 	return keys, nil
 }
 
-// slotOf is the slot of a pool, and the node that serves it.
+// slotOf returns the slot of a pool and the index of the node that serves it.
 func (r *rig) slotOf(pool string) (slot, owner int, err error) {
 	if slot, err = r.nodes.Slot(prefix + ":{" + pool + "}"); err != nil {
 		return 0, 0, err
 	}
 	owner, err = r.nodes.Owner(slot)
-	if err == nil { // that it holds the pool shows that the slot is the right one
+	if err == nil { // the node must hold the pool's keys, otherwise the slot is wrong
 		_, err = r.keysOf(r.nodes.Nodes()[owner], pool)
 	}
 	return slot, owner, err
 }
 
-// owners says which node serves each pool, as every node of a Cluster sees it: if they do not agree, no client can help it.
+// owners lists which node serves each pool, as every node of a Cluster sees it. If the nodes disagree, no client can
+// work.
 func (r *rig) owners() string {
 	if r.nodes == nil {
 		return ""
@@ -81,7 +82,7 @@ func (r *rig) owners() string {
 	return b.String()
 }
 
-// slotsMoved moves away and back: a node that serves a slot again must not go by what it knew of it before.
+// slotsMoved moves the slots away and back. A node that serves a slot again must not use its old state of it.
 func slotsMoved(r *rig) error {
 	for _, step := range []int{1, 2} {
 		owners := map[int]int{}

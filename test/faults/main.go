@@ -1,10 +1,10 @@
-// Faults does everything to the Redis store that can go wrong with a network, a server and the processes that
-// ask, and checks what happens: real processes, a real redis-server, and a checker that knows nothing of
-// the store. It prints a table of faults and figures, and exits with 1 if a rule was broken:
+// Faults tests the Redis store against failures of the network, the server and the client processes. It uses real
+// processes, a real redis-server, and a checker that does not depend on the store. It prints a table of faults and
+// figures, and exits with 1 if a rule was broken:
 //
-//   - in every position of every window no more was let go than the limit says, no bucket ran over, and no more places were held;
-//   - no ticket was granted twice, and no request was charged twice;
-//   - no caller waited past its own deadline;
+//   - no window ever has more grants than its limit, no bucket overflows, and no more places are held than there are;
+//   - no ticket is granted twice, and no request is charged twice;
+//   - no caller waits past its own deadline;
 //   - afterwards nothing is stuck: the rate comes back, fresh processes get tickets, nothing stays in flight, and
 //     every key in Redis expires.
 //
@@ -34,10 +34,10 @@ import (
 const (
 	exitOK     = 0
 	exitBroken = 1
-	exitFailed = 2 // the campaign itself
+	exitFailed = 2 // the campaign itself failed
 )
 
-// options are those of the command line.
+// options are the command line options.
 type options struct {
 	only     []string
 	load     time.Duration
@@ -50,7 +50,7 @@ type options struct {
 
 func main() { os.Exit(mainCode(os.Args[1:])) }
 
-// mainCode is main as a function, for tests: the test binary is a worker, too.
+// mainCode is main as a function, because the test binary also runs as a worker.
 func mainCode(args []string) int {
 	var err error
 	switch {
@@ -124,7 +124,7 @@ func parse(args []string) (o options, err error) {
 	return o, nil
 }
 
-// run does the campaign, and reports whether a rule was broken.
+// run runs the campaign and reports whether a rule was broken.
 func (o options) run(ctx context.Context, out, progress io.Writer) (broken bool, err error) {
 	chosen, err := choose(o.only)
 	if err != nil {
@@ -147,7 +147,7 @@ func (o options) run(ctx context.Context, out, progress io.Writer) (broken bool,
 	var builds sync.WaitGroup
 	defer builds.Wait()
 	if i := slices.IndexFunc(chosen, func(f *fault) bool { return f.shifted }); i > 0 {
-		builds.Go(func() { _, _ = c.shifted() }) // meanwhile: it takes a minute, and the one who needs it tells what is wrong
+		builds.Go(func() { _, _ = c.shifted() }) // in the background, because it takes a minute; the fault that needs it reports its error
 	}
 	for i, f := range chosen {
 		fmt.Fprintf(progress, "%2d/%d %-18s ", i+1, len(chosen), f.name)
@@ -160,7 +160,7 @@ func (o options) run(ctx context.Context, out, progress io.Writer) (broken bool,
 			fmt.Fprintln(progress)
 			return false, err
 		}
-		if err != nil { // others may well run
+		if err != nil { // the other faults may still run
 			x.broke("it could not be done: %v", err)
 		}
 		fmt.Fprintln(progress, x.result())

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// netFaults are those of the network.
+// netFaults returns the faults of the network.
 func netFaults() []*fault {
 	return []*fault{
 		{name: "none", what: "nothing happens", do: func(r *rig) error { return r.sleep(2 * time.Second) }, rules: inOrder},
@@ -40,7 +40,7 @@ func (r *rig) clearAll() error {
 	return errors.Join(errs...)
 }
 
-// meanwhile lets time pass with toxics in both proxies, and removes them.
+// meanwhile adds toxics to both proxies, waits and removes them.
 func (r *rig) meanwhile(d time.Duration, add func() error) error {
 	if err := add(); err != nil {
 		return err
@@ -70,7 +70,7 @@ func resets(r *rig) error {
 	})
 }
 
-// hole lets nothing pass.
+// hole blocks all data in both directions.
 func (t *toxic) hole() error {
 	return errors.Join(t.add("timeout", toServer, attributes{"timeout": 0}), t.add("timeout", toClient, attributes{"timeout": 0}))
 }
@@ -109,22 +109,22 @@ func halfOpen(r *rig) error {
 	})
 }
 
-// stalled is how late timers are, or how long Redis waits for a processor, on a machine that has so much else to do that Redis
-// may seem to be lost.
+// stalled is the delay of timers, or of Redis waiting for a processor, from which on a busy machine alone may make
+// Redis seem unreachable.
 const stalled = 200 * time.Millisecond
 
-// inOrder is the rule where nothing is wrong: no error of the store.
+// inOrder is the rule for runs without a fault: no store errors.
 func inOrder(x *run) {
 	if n := x.Errors["store"]; n > 0 && max(x.ledger.late, x.starved) < stalled {
 		x.broke("without a fault there were %d errors of the store; timers were late by at most %v, and Redis waited at most %v of 500ms for a processor", n, round(x.ledger.late), round(x.starved))
 	}
 }
 
-// settled is how long a request that was under way may still be answered after the fault has begun; what timers were late comes on
-// top.
+// settled is how long after the start of the fault a pending request may still be answered. The longest delay of a
+// timer comes on top.
 const settled = 200 * time.Millisecond
 
-// grantsNothing is the rule of closed: what is granted while nothing passes is granted without the store.
+// grantsNothing is the rule for on_store_failure: closed. Nothing may be granted while the store is unreachable.
 func grantsNothing(x *run) {
 	n := 0
 	for _, u := range x.ledger.uses {
@@ -137,11 +137,11 @@ func grantsNothing(x *run) {
 	}
 }
 
-// sharedBy is when a process that is cut off must have begun to use its share: 3 s without a word, the slack, a
-// window, and a second.
+// sharedBy is when a process that is cut off must have begun to use its share: after 3 s without a reply, the slack, a
+// window and one more second.
 const sharedBy = 3*time.Second + time.Second + window + time.Second
 
-// goesOn is the rule of share: who is cut off goes on.
+// goesOn is the rule for on_store_failure: share. Workers that are cut off must go on.
 func goesOn(x *run) {
 	n := 0
 	for _, u := range x.ledger.usesOf(rolling) {

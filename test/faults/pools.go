@@ -9,39 +9,39 @@ import (
 
 // The pools that workers share.
 //
-// A use lies between the grant and what tells the store that the request has arrived. With a strict guard that is
-// the answer alone; with the usual one it is the answer or the end of the slack, and workers renew a ticket that has
-// become stale before they use it, as everybody must. So for a provider to which nothing takes time the limits are
-// kept exactly, and the checks need no tolerance.
+// The checks need no tolerance, because a use lies between the grant and the event that tells the store that the
+// request has arrived. With a strict guard that event is the answer. With the default guard it is the answer or the end
+// of the slack, and workers renew a stale ticket before they use it, as every caller must. So the limits hold exactly
+// for a provider without any delay.
 const (
-	rolling = iota // as it comes: most figures are about this one
+	rolling = iota // default settings; most figures are about this pool
 	strict         // a rolling window with a strict guard
 	bucket
 	places
 	poolCount
 )
 
-// poolNames are the names of the resources.
+// poolNames are the names of the pools' resources.
 var poolNames = [poolCount]string{"rolling", "strict", "bucket", "places"}
 
 const (
-	window      = 2 * time.Second // of both rolling limits
+	window      = 2 * time.Second // of the pools rolling and strict
 	rollingSize = 60
 	strictSize  = 20
 
-	bucketRate  = 20 // a second
+	bucketRate  = 20 // per second
 	bucketBurst = 10
 
 	placesSize = 5
 
-	ticketTTL   = 5 * time.Second // of a ticket that is never closed
+	ticketTTL   = 5 * time.Second // life of a ticket that is never closed
 	leaseRenew  = 2 * time.Second
-	leaseExpire = 30 * time.Second // of a process that is not heard of, unless the fault says otherwise
-	askWithin   = 3 * time.Second  // deadline of those who wait
-	tryWithin   = time.Second      // deadline of those who do not
+	leaseExpire = 30 * time.Second // lease of a silent process, unless the fault sets another
+	askWithin   = 3 * time.Second  // deadline of callers that wait
+	tryWithin   = time.Second      // deadline of callers that do not wait
 )
 
-// resources are the pools as a gate wants them.
+// resources returns the configuration of the pools.
 func resources() map[string]sluice.Resource {
 	all := map[string]sluice.Resource{}
 	add := func(pool int, guard store.Guard, l sluice.Limit) {
@@ -55,7 +55,7 @@ func resources() map[string]sluice.Resource {
 	return all
 }
 
-// gateConfig is how every process opens the gate.
+// gateConfig returns the configuration of every process's gate.
 func gateConfig(url string, lease time.Duration) sluice.Config {
 	return sluice.Config{
 		Store: url, Resources: resources(),
@@ -63,5 +63,5 @@ func gateConfig(url string, lease time.Duration) sluice.Config {
 	}
 }
 
-// admits is how many requests the rolling pool lets go in a stretch of time, about.
+// admits returns about how many requests the rolling pool grants in a time.
 func admits(d time.Duration) float64 { return rollingSize * d.Seconds() / window.Seconds() }

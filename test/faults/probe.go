@@ -14,28 +14,29 @@ import (
 	"github.com/sluicehq/sluice"
 )
 
-// roleProbe is the first argument of a fresh process that looks whether anything is stuck.
+// roleProbe is the first argument of a fresh process that checks whether anything is stuck.
 const roleProbe = "probe"
 
-// finding is what a fresh process finds in one pool after a run.
+// finding is the state of one pool after a run, as a fresh process sees it.
 type finding struct {
 	Pool     string        `json:"pool"`
 	Granted  bool          `json:"granted"`
-	Waited   time.Duration `json:"waited"` // for the grant
+	Waited   time.Duration `json:"waited"` // until the grant
 	InFlight int           `json:"in_flight"`
 	Waiting  int           `json:"waiting"`
-	Sent     int64         `json:"sent"` // by workers
+	Sent     int64         `json:"sent"` // requests of the workers
 	Error    string        `json:"error,omitempty"`
 }
 
-// probeWithin is how long a fresh process may take to get a ticket, and quietWithin how long tickets that were left behind may
-// stand: a window, and the life of a ticket. The rest is for busy machines; what is stuck stays for leaseExpire at least.
+// probeWithin is how long a fresh process may wait for a ticket. quietWithin is how long abandoned tickets may stay:
+// the life of a ticket and a window. Both add 8 s for a busy machine. Anything that is stuck stays for at least
+// leaseExpire.
 const (
 	probeWithin = window + 8*time.Second
 	quietWithin = ticketTTL + window + 8*time.Second
 )
 
-// probeMain looks at every pool: first whether all tickets come back, then whether it gets one.
+// probeMain waits until each pool has no tickets left, then acquires one from it.
 func probeMain(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet(roleProbe, flag.ContinueOnError)
 	url := flags.String("url", "", "of the store")
@@ -45,7 +46,7 @@ func probeMain(args []string, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), poolCount*(quietWithin+probeWithin))
 	defer cancel()
 	config := gateConfig(*url, leaseExpire)
-	config.OneShot = true // it is no member
+	config.OneShot = true // it must not become a member
 	gate, err := sluice.Open(ctx, config)
 	if err != nil {
 		return err
@@ -88,7 +89,7 @@ func probe(ctx context.Context, gate *sluice.Gate, name string) finding {
 	return f
 }
 
-// probe runs a fresh process.
+// probe runs a fresh process and returns its findings.
 func (f *fleet) probe(ctx context.Context, url string) ([]finding, error) {
 	cmd := exec.CommandContext(ctx, f.self, roleProbe, "-url", url)
 	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+f.stateHome(0))

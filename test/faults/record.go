@@ -12,34 +12,33 @@ import (
 	"time"
 )
 
-// A worker tells of everything it does in lines, each written by itself at once, so that one that is
-// killed has told all it did:
+// A worker reports everything it does in lines. It writes each line at once, so a killed worker has reported all it did:
 //
 //	ready NOW                              the gate is open
-//	use POOL ID ASKED WITHIN USED          a ticket was granted, and used at that moment
-//	renew ID                               it had become stale
+//	use POOL ID ASKED WITHIN USED          a ticket was granted, and used at that time
+//	renew ID                               the ticket had become stale
 //	closing ID NOW                         Close is about to be called
-//	closed ID NOW KIND                     it has returned
+//	closed ID NOW KIND                     Close has returned
 //	miss POOL ASKED WITHIN GOT KIND TEXT   no ticket was granted
-//	lost POOL NOW TEXT                     the gate says that the store is out of reach
-//	back POOL NOW                          and that it is not
-//	tick NOW LATE                          how late a timer was, at most, since the last tick
+//	lost POOL NOW TEXT                     the gate reports that the store is unreachable
+//	back POOL NOW                          the gate reports that the store is back
+//	tick NOW LATE                          longest delay of a timer since the last tick
 //	note TEXT                              anything else
 
-// use is a request that was let go.
+// use is a request that was granted.
 type use struct {
-	worker    int // number of the process
+	worker    int // number of the worker
 	pool      int
 	id        string
 	asked     stamp
 	within    time.Duration // the caller's own deadline
-	used      stamp         // when the caller had its ticket, and would have sent its request
-	closing   stamp         // 0: it did not come to that
+	used      stamp         // when the caller had its ticket and would have sent its request
+	closing   stamp         // 0: Close was not called
 	closed    stamp
-	closeKind string // of the error; "-": none
+	closeKind string // kind of the error of Close; "-": none
 }
 
-// miss is a request that was not.
+// miss is a request that was not granted.
 type miss struct {
 	worker int
 	pool   int
@@ -50,7 +49,7 @@ type miss struct {
 	text   string
 }
 
-// outage is what a gate says of its store.
+// outage is a gate's event that its store is lost, or back.
 type outage struct {
 	worker int
 	pool   int
@@ -59,14 +58,14 @@ type outage struct {
 	text   string
 }
 
-// ledger is what all workers of a run did.
+// ledger records what all workers of a run did.
 type ledger struct {
 	mu      sync.Mutex
 	uses    []use
-	open    map[string]int // uses by id, that are not closed
+	open    map[string]int // indices of uses that are not closed, by ticket id
 	misses  []miss
 	outages []outage
-	late    time.Duration // of timers, at most
+	late    time.Duration // longest delay of a timer
 	renewed int
 	notes   []string
 }
@@ -78,7 +77,7 @@ const (
 
 func newLedger() *ledger { return &ledger{open: map[string]int{}} }
 
-// read takes in what a worker writes until it ends, and tells when it is ready.
+// read records the lines of a worker until it ends. It calls ready when the worker is ready.
 func (l *ledger) read(worker int, in io.Reader, ready func(stamp)) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
@@ -97,7 +96,7 @@ func (l *ledger) read(worker int, in io.Reader, ready func(stamp)) {
 	}
 }
 
-// take takes in one line. The last one of a worker that was killed may be cut short: that is an error, and no more.
+// take records one line. The last line of a killed worker may be incomplete, which is only noted as an error.
 func (l *ledger) take(worker int, line string) error {
 	kind, rest, _ := strings.Cut(line, " ")
 	f := &fields{rest: rest}
@@ -146,7 +145,7 @@ func (l *ledger) take(worker int, line string) error {
 	return nil
 }
 
-// fields reads a line word by word.
+// fields parses a line word by word.
 type fields struct {
 	rest string
 	bad  bool
@@ -171,7 +170,7 @@ func (f *fields) pool() int {
 	return i
 }
 
-// open is the use that an id stands for.
+// open returns the index of the open use with this ticket id.
 func (f *fields) open(l *ledger) int {
 	i, known := l.open[f.word()]
 	f.bad = f.bad || !known
@@ -190,14 +189,14 @@ func (l *ledger) addNote(text string) {
 	}
 }
 
-// lateness notes how late a timer of another process was.
+// lateness records the delay of a timer of this process.
 func (l *ledger) lateness(d time.Duration) {
 	l.mu.Lock()
 	l.late = max(l.late, d)
 	l.mu.Unlock()
 }
 
-// usesOf returns the uses of a pool, by time.
+// usesOf returns the uses of a pool, sorted by time.
 func (l *ledger) usesOf(pool int) []use {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,7 +210,7 @@ func (l *ledger) usesOf(pool int) []use {
 	return list
 }
 
-// write writes everything down, for people to find out what went wrong.
+// write prints all records, for people who look into a failure.
 func (l *ledger) write(out io.Writer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// relay stands between clients and a Redis and understands what passes: so it can do something to exactly one
-// reply of a script.
+// relay is a proxy in front of Redis that parses the protocol. So it can affect exactly one reply of a script.
 type relay struct {
 	listener net.Listener
 	upstream string
@@ -18,26 +17,26 @@ type relay struct {
 	mu     sync.Mutex
 	conns  map[*relayed]struct{}
 	closed bool
-	plan   func() action // of the next reply to a script; nil: pass
+	plan   func() action // returns the action for the next reply to a script; nil: pass all
 }
 
-// action is what happens to a reply.
+// action says what to do with a reply.
 type action struct {
-	swallow bool          // it is dropped, and the connection closed
-	hold    time.Duration // before it is passed on
+	swallow bool          // drop the reply and close the connection
+	hold    time.Duration // delay the reply
 }
 
-// relayed is one connection.
+// relayed is one connection of a client.
 type relayed struct {
 	relay            *relay
 	client, upstream net.Conn
-	frozen           chan struct{} // closed: nothing passes any more, and nobody is told
+	frozen           chan struct{} // closed: nothing passes any more, and neither side is told
 	gone             chan struct{}
 	once             sync.Once
 	freeze           sync.Once
 
 	mu    sync.Mutex
-	names []string // of commands that are not answered yet
+	names []string // commands without a reply yet, oldest first
 }
 
 // maxUnanswered bounds the commands of a connection that wait for their replies.
@@ -80,7 +79,7 @@ func (r *relay) accept() {
 	}
 }
 
-// setPlan says what happens to replies of scripts from now on.
+// setPlan sets the plan for the replies of scripts from now on. nil passes all.
 func (r *relay) setPlan(plan func() action) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,8 +95,8 @@ func (r *relay) next() action {
 	return r.plan()
 }
 
-// freezeAll makes the connections of this moment half open: they stay, nothing passes, nobody is told. New
-// ones work.
+// freezeAll makes the current connections half open: they stay open, but nothing passes, and neither side is told. New
+// connections work.
 func (r *relay) freezeAll() {
 	for _, c := range r.current() {
 		c.freeze.Do(func() { close(c.frozen) })
@@ -114,7 +113,7 @@ func (r *relay) current() []*relayed {
 	return list
 }
 
-// stop closes everything and returns when nothing is left.
+// stop closes all connections and waits until their goroutines have ended.
 func (r *relay) stop() error {
 	r.mu.Lock()
 	r.closed = true
@@ -138,7 +137,7 @@ func (c *relayed) close() {
 	})
 }
 
-// passes reports whether anything passes; if not it waits until the connection is closed by the relay.
+// passes reports whether the connection is not frozen. If it is frozen, passes first waits until the relay closes it.
 func (c *relayed) passes() bool {
 	select {
 	case <-c.frozen:
@@ -149,7 +148,7 @@ func (c *relayed) passes() bool {
 	}
 }
 
-// up passes commands on.
+// up forwards commands to Redis.
 func (c *relayed) up() {
 	in := bufio.NewReaderSize(c.client, maxLine)
 	for {
@@ -179,7 +178,7 @@ func (c *relayed) expect(name string) bool {
 	return len(c.names) <= maxUnanswered
 }
 
-// answered is the command that a reply belongs to.
+// answered returns the command that the next reply belongs to.
 func (c *relayed) answered() (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,7 +190,7 @@ func (c *relayed) answered() (string, error) {
 	return name, nil
 }
 
-// down passes replies on, or does to them what is planned.
+// down forwards replies to the client, or does what the plan says.
 func (c *relayed) down() {
 	in := bufio.NewReaderSize(c.upstream, maxLine)
 	for {
@@ -214,10 +213,10 @@ func (c *relayed) down() {
 
 var errSwallowed = errors.New("swallowed")
 
-// deal does to a reply what is planned.
+// deal applies the plan to a reply. An error means that the connection must be closed.
 func (c *relayed) deal(frame []byte) error {
 	name, err := c.answered()
-	if err != nil || !isScript(name) || frame[0] == '-' { // an error has done nothing
+	if err != nil || !isScript(name) || frame[0] == '-' { // an error reply means that nothing was executed
 		return err
 	}
 	a := c.relay.next()

@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// replyFaults are those of single replies: the request has reached Redis, and was carried out.
+// replyFaults returns the faults of single replies. The command has reached Redis and was executed.
 func replyFaults() []*fault {
 	return []*fault{
 		{name: "reply-swallowed", what: "one reply of about 50 is dropped and its connection closed", via: viaRelay, do: swallow},
@@ -12,7 +12,7 @@ func replyFaults() []*fault {
 
 const repliesFor = 5 * time.Second
 
-// oneIn returns a plan that does something to one reply of about n.
+// oneIn returns a plan that applies an action to about one reply in n.
 func (r *rig) oneIn(n int, a action) func() action {
 	left := n
 	return func() action {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Bounds on what one frame may hold.
+// Bounds for one frame.
 const (
 	maxFrame  = 64 << 20
 	maxNested = 16
@@ -18,7 +18,7 @@ const (
 
 var errFrame = errors.New("not a frame of the Redis protocol")
 
-// readFrame reads one whole command or reply, of protocol 2 or 3, and returns its bytes as they are.
+// readFrame reads one command or reply, of protocol 2 or 3, and returns its bytes unchanged.
 func readFrame(in *bufio.Reader) ([]byte, error) { return appendFrame(nil, in, 0) }
 
 func appendFrame(b []byte, in *bufio.Reader, nested int) ([]byte, error) {
@@ -51,7 +51,7 @@ func appendFrame(b []byte, in *bufio.Reader, nested int) ([]byte, error) {
 	case '*', '~', '>':
 	case '%':
 		n *= 2
-	case '|': // attributes of the reply that follows
+	case '|': // attributes precede a reply
 		n = 2*n + 1
 	default:
 		return b, fmt.Errorf("%w: type %q", errFrame, kind)
@@ -73,14 +73,13 @@ func command(frame []byte) string {
 	return strings.ToUpper(string(parts[2]))
 }
 
-// isPush reports a message that answers no command.
+// isPush reports whether a frame is a push message, which answers no command.
 func isPush(frame []byte) bool { return len(frame) > 0 && frame[0] == '>' }
 
-// isScript reports a command that runs a script or a function.
+// isScript reports whether a command runs a script or a function.
 func isScript(name string) bool {
 	return strings.HasPrefix(name, "EVAL") || strings.HasPrefix(name, "FCALL")
 }
 
-// hasReply reports whether a command is answered by a reply: those about subscriptions are by pushes, in
-// protocol 3.
+// hasReply reports whether a command gets a reply. In protocol 3, subscription commands get push messages instead.
 func hasReply(name string) bool { return !strings.HasSuffix(name, "SUBSCRIBE") }

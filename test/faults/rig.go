@@ -11,11 +11,11 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-// The ways that workers reach Redis.
+// How workers reach Redis.
 const (
 	direct    = iota
-	viaToxics // two proxies of toxiproxy, one for each half of the workers
-	viaRelay  // the relay
+	viaToxics // through two toxiproxies, one for each half of the workers
+	viaRelay  // through the relay
 )
 
 // The set-ups of Redis.
@@ -25,26 +25,26 @@ const (
 	cluster
 )
 
-// prefix begins the keys of the campaign.
+// prefix is the prefix of the campaign's Redis keys.
 const prefix = "faults"
 
-// rig is what one fault is done to.
+// rig is the set-up for one fault.
 type rig struct {
 	ctx    context.Context
 	rand   *rand.Rand
 	fleet  *fleet
 	fault  *fault
 	self   string
-	server *redisrun.Server // of a single one
+	server *redisrun.Server // if the set-up is single
 	watch  *redisrun.Sentinel
 	nodes  *redisrun.Cluster
 	toxics []*toxic
 	relay  *relay
 
-	program func() (string, error) // with a wrong clock
+	program func() (string, error) // builds this program with a wrong clock
 }
 
-// newRig starts what a fault needs. When it fails nothing is left.
+// newRig starts the set-up. If it fails, it stops what it has started.
 func newRig(ctx context.Context, f *fault, fl *fleet, seed uint64) (r *rig, err error) {
 	r = &rig{ctx: ctx, fault: f, fleet: fl, self: fl.self, rand: rand.New(rand.NewPCG(seed, 1))}
 	defer func() {
@@ -102,7 +102,7 @@ func (r *rig) stop() error {
 	return errors.Join(errs...)
 }
 
-// url is how a worker reaches Redis.
+// url returns the store's URL for a worker.
 func (r *rig) url(worker int) string {
 	var at string
 	switch {
@@ -124,13 +124,13 @@ func (r *rig) url(worker int) string {
 	return at
 }
 
-// post is how the worker of a number is started. Those whose number is even are one machine, the others
-// another; a part of each listens to its gate, which makes it work in another way.
+// post returns how to start a worker. Workers with even numbers form one machine, the others a second one. Some workers
+// of each listen to their gate's events, because the gate works differently then.
 func (r *rig) post(worker int) post {
 	return post{url: r.url(worker), mode: r.fault.mode, machine: worker % 2, events: worker/2%2 == 1, lease: r.fault.lease}
 }
 
-// servers are those that keep data.
+// servers returns the Redis servers that hold data.
 func (r *rig) servers() []*redisrun.Server {
 	switch {
 	case r.watch != nil:
@@ -142,13 +142,13 @@ func (r *rig) servers() []*redisrun.Server {
 	}
 }
 
-// sleep lets time pass, or returns an error if the campaign is to end.
+// sleep waits. It returns an error if the campaign was interrupted.
 func (r *rig) sleep(d time.Duration) error {
 	pause(r.ctx, d)
 	return r.ctx.Err()
 }
 
-// until waits for something, for as long as that may take. It is no error if it does not come.
+// until waits until done returns true, but at most for the given time. A timeout is not an error.
 func (r *rig) until(within time.Duration, done func() bool) error {
 	for end := time.Now().Add(within); !done() && time.Now().Before(end); {
 		if err := r.sleep(100 * time.Millisecond); err != nil {
@@ -158,7 +158,7 @@ func (r *rig) until(within time.Duration, done func() bool) error {
 	return nil
 }
 
-// do sends a command to a single server.
+// do sends a command to the single server.
 func (r *rig) do(args ...string) error {
 	if _, err := r.server.Do(r.ctx, args...); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(args, " "), err)
@@ -166,7 +166,7 @@ func (r *rig) do(args ...string) error {
 	return nil
 }
 
-// eternal returns keys that would never expire.
+// eternal returns the keys that never expire.
 func (r *rig) eternal() (keys []string, err error) {
 	for _, s := range r.servers() {
 		if s == nil {

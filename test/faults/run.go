@@ -9,46 +9,46 @@ import (
 	"time"
 )
 
-// campaign is a row of runs, one for each fault.
+// campaign is a series of runs, one for each fault.
 type campaign struct {
 	self    string
-	dir     string        // for everything that is made on the way
-	load    time.Duration // around each fault: a fifth before, the rest after
+	dir     string        // for temporary files
+	load    time.Duration // duration of the load: a fifth before the fault, the rest after it
 	workers int
 	seed    uint64
-	keep    string // where ledgers are kept; "": nowhere
+	keep    string // directory for ledgers; "": none
 
-	shifted func() (string, error) // this program with a wrong clock
-	cli     func() (string, error) // the command sluice
+	shifted func() (string, error) // builds this program with a wrong clock
+	cli     func() (string, error) // builds the sluice command
 }
 
-// run is one fault and what came of it.
+// run is the result of one fault.
 type run struct {
 	Fault   string         `json:"fault"`
 	What    string         `json:"what"`
 	Grants  int            `json:"grants"`
-	Use     float64        `json:"use"`              // of what the rolling limit admits, over the whole load
-	InFault *float64       `json:"in_fault"`         // the same while the fault lasted; null: it did not last
+	Use     float64        `json:"use"`              // fraction of what the rolling limit admits, over the whole load
+	InFault *float64       `json:"in_fault"`         // the same during the fault; null: the fault was too short
 	Errors  map[string]int `json:"errors"`           // by kind
 	Late    millis         `json:"late_ms"`          // longest wait past a caller's own deadline
-	Allowed millis         `json:"late_allowed_ms"`  // what of that may be the machine's doing
-	First   *millis        `json:"first_error_ms"`   // from the fault to the first error of the store
-	Noticed *millis        `json:"noticed_ms"`       // from the fault to the first gate that says so
-	Gap     millis         `json:"longest_gap_ms"`   // without any use, from the fault on
+	Allowed millis         `json:"late_allowed_ms"`  // most that Late may be, including delays of the machine
+	First   *millis        `json:"first_error_ms"`   // from the fault to the first store error
+	Noticed *millis        `json:"noticed_ms"`       // from the fault to the first gate that reports it
+	Gap     millis         `json:"longest_gap_ms"`   // longest time without a use, from the fault on
 	Back    *millis        `json:"back_ms"`          // from the end of the fault to the full rate
 	Rolling int            `json:"worst_window"`     // most uses in a window
-	Strict  int            `json:"worst_strict"`     // the same of the pool with a strict guard
+	Strict  int            `json:"worst_strict"`     // the same for the pool with a strict guard
 	Bucket  int            `json:"worst_bucket"`     // highest level
-	Places  int            `json:"worst_places"`     // most held at the same time
-	Breaks  int            `json:"limit_violations"` // of all pools
+	Places  int            `json:"worst_places"`     // most tickets held at the same time
+	Breaks  int            `json:"limit_violations"` // in all pools
 	Double  int            `json:"double_grants"`    // tickets that were granted twice
-	Twice   *int           `json:"charged_twice"`    // charges that no request accounts for; null: the store's counters were lost
-	Renewed int            `json:"renewed"`          // tickets that had become stale before they could be used
-	Close   millis         `json:"longest_close_ms"` // of a ticket
-	CPU     float64        `json:"worker_cpu_share"` // of a processor, by one worker on average
-	Fresh   millis         `json:"fresh_process_ms"` // longest wait of a fresh process afterwards
-	Broken  []string       `json:"broken"`           // rules, in words
-	Notes   []string       `json:"notes,omitempty"`  // what else is worth knowing
+	Twice   *int           `json:"charged_twice"`    // charges without a request; null: the store's counters were lost
+	Renewed int            `json:"renewed"`          // tickets that were stale before their use
+	Close   millis         `json:"longest_close_ms"` // longest time that closing a ticket took
+	CPU     float64        `json:"worker_cpu_share"` // mean share of a processor that a worker used
+	Fresh   millis         `json:"fresh_process_ms"` // longest wait of a fresh process after the run
+	Broken  []string       `json:"broken"`           // broken rules, in words
+	Notes   []string       `json:"notes,omitempty"`  // other remarks
 
 	fault                    *fault
 	ledger                   *ledger
@@ -63,23 +63,22 @@ func ms(d time.Duration) millis { return millis(d.Seconds() * 1000) }
 
 func some(m millis) *millis { return &m }
 
-// broke notes that a rule was broken.
+// broke records that a rule was broken.
 func (x *run) broke(format string, args ...any) {
 	x.Broken = append(x.Broken, fmt.Sprintf(format, args...))
 }
 
 const (
-	// warmWithin is how much longer than planned the load goes on before the fault, on a machine that has much else
-	// to do.
+	// warmWithin is how much longer than planned the load may run before the fault, on a busy machine.
 	warmWithin = time.Minute
-	// backWithin is how much longer than planned the load goes on until the full rate is back.
+	// backWithin is how much longer than planned the load may run until the full rate is back.
 	backWithin = time.Minute
-	// fullRate is the part of the limit that counts as that.
+	// fullRate is the part of the limit that counts as the full rate.
 	fullRate = 0.8
 )
 
-// do runs one fault. The error is about the campaign itself; what the store did wrong is in the run, which
-// is never nil.
+// do runs one fault. The error is about the campaign itself; the run, which is never nil, records what the store did
+// wrong.
 func (c *campaign) do(ctx context.Context, f *fault, number int) (*run, error) {
 	x := &run{Fault: f.name, What: f.what, Errors: map[string]int{}, Broken: []string{}, fault: f, ledger: newLedger()}
 	dir := filepath.Join(c.dir, f.name)
@@ -105,11 +104,11 @@ func (c *campaign) do(ctx context.Context, f *fault, number int) (*run, error) {
 	return x, err
 }
 
-// underLoad does the fault in the middle of the load and looks what is left.
+// underLoad causes the fault in the middle of the load, and checks the results.
 func (c *campaign) underLoad(x *run, r *rig) error {
-	defer r.fleet.stop() // nothing is left running, whatever happens
+	defer r.fleet.stop() // leaves no worker running
 	posts := make([]post, c.workers)
-	for i := range posts { // before any is started: one may take minutes to build
+	for i := range posts { // before any worker starts, because building one may take minutes
 		posts[i] = r.post(i)
 		if x.fault.post != nil {
 			if err := x.fault.post(r, i, &posts[i]); err != nil {
@@ -147,7 +146,7 @@ func (c *campaign) underLoad(x *run, r *rig) error {
 	return x.aftermath(r)
 }
 
-// phases are those of the load: before the fault, the fault, and after it.
+// phases runs the load: before, during and after the fault.
 func (c *campaign) phases(x *run, r *rig) error {
 	x.start = now()
 	for _, w := range r.fleet.all() {
@@ -176,7 +175,7 @@ func (c *campaign) phases(x *run, r *rig) error {
 	})
 }
 
-// warm reports that every pool has let something go: a fault before that would show nothing.
+// warm reports whether every pool has granted something. A fault before that would show nothing.
 func (x *run) warm() bool {
 	for pool := range poolNames {
 		if len(x.ledger.usesOf(pool)) == 0 {
@@ -186,7 +185,7 @@ func (x *run) warm() bool {
 	return true
 }
 
-// aftermath looks whether anything is stuck when all is over.
+// aftermath checks that nothing is stuck after the run.
 func (x *run) aftermath(r *rig) error {
 	found, err := r.fleet.probe(r.ctx, r.url(0))
 	if r.ctx.Err() != nil {
@@ -221,7 +220,7 @@ func (x *run) aftermath(r *rig) error {
 	return nil
 }
 
-// keepLedger writes down what happened in a run, for people to find out why.
+// keepLedger writes the records of a run to a file, for people who look into a failure.
 func (c *campaign) keepLedger(x *run) error {
 	if err := os.MkdirAll(c.keep, 0o700); err != nil {
 		return err

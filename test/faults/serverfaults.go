@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// serverFaults are those of a single Redis.
+// serverFaults returns the faults of a single Redis server.
 func serverFaults() []*fault {
 	persistent := []string{"appendonly yes", "appendfsync always"}
 	return []*fault{
@@ -65,7 +65,7 @@ func subscribersCut(r *rig) error {
 	return r.every(200*time.Millisecond, 4*time.Second, func() error { return r.do("CLIENT", "KILL", "TYPE", "pubsub") })
 }
 
-// setting sets something for 3 s.
+// setting returns a fault that changes a setting of Redis for 3 s.
 func setting(name, to, back string) func(r *rig) error {
 	return func(r *rig) error {
 		if err := r.do("CONFIG", "SET", name, to); err != nil {

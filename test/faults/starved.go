@@ -11,9 +11,9 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-// starvation returns how long a server waited for a processor, at most, in a stretch of half a second: then it was slow
-// because the machine had other work. Timers do not show this, because a system lets processes that sleep a lot go first. It is 0
-// where the system does not tell, or there is no single server.
+// starvation returns the longest time within half a second that a server waited for a processor. If that is long, the
+// server was slow because the machine was busy. Timers do not show this, because schedulers favour processes that sleep
+// a lot. It returns 0 if the system does not report it, or if s is nil.
 func starvation(ctx context.Context, s *redisrun.Server) (most time.Duration) {
 	const step, steps = 100 * time.Millisecond, 5
 	var seen []time.Duration
@@ -22,7 +22,7 @@ func starvation(ctx context.Context, s *redisrun.Server) (most time.Duration) {
 		if s != nil {
 			waited = runDelay(s.Pid())
 		}
-		if len(seen) > 0 && waited < seen[len(seen)-1] { // another process, or none
+		if len(seen) > 0 && waited < seen[len(seen)-1] { // the server was restarted or is down
 			seen = nil
 		}
 		if seen = append(seen, waited); len(seen) > steps+1 {
@@ -33,7 +33,8 @@ func starvation(ctx context.Context, s *redisrun.Server) (most time.Duration) {
 	return most
 }
 
-// runDelay is how long a process has waited for a processor since it was started, 0 if the system does not tell.
+// runDelay returns how long a process has waited for a processor since its start, or 0 if the system does not report
+// it.
 func runDelay(pid int) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))
 	if err != nil {
@@ -42,7 +43,7 @@ func runDelay(pid int) time.Duration {
 	return parseRunDelay(string(text))
 }
 
-// parseRunDelay reads the second number of schedstat: nanoseconds on a run queue.
+// parseRunDelay parses the second number of schedstat: nanoseconds on a run queue.
 func parseRunDelay(text string) time.Duration {
 	fields := strings.Fields(text)
 	if len(fields) < 2 {

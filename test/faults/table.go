@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// table is what a campaign found.
+// table is the result of a campaign.
 type table struct {
 	Load    string `json:"load"`
 	Workers int    `json:"workers"`
@@ -19,7 +19,7 @@ type table struct {
 
 // column is one figure of all runs.
 type column struct {
-	head, mean string // mean says what it is, under the table
+	head, mean string // mean explains the column below the table
 	of         func(x *run) string
 }
 
@@ -45,7 +45,7 @@ var columns = []column{
 	{"rules", "", func(x *run) string { return x.result() }},
 }
 
-// result is the whole in a word.
+// result summarizes the rules of a run.
 func (x *run) result() string {
 	if len(x.Broken) > 0 {
 		return fmt.Sprintf("BROKEN %d", len(x.Broken))
@@ -53,7 +53,7 @@ func (x *run) result() string {
 	return "kept"
 }
 
-// others are errors that have no column.
+// others returns the number of errors that have no column of their own.
 func (x *run) others() (n int) {
 	for kind, k := range x.Errors {
 		if kind != "store" && kind != "deadline" {
@@ -104,7 +104,7 @@ func (t *table) caption() string {
 	return fmt.Sprintf("%d processes of %d callers, load of %s around each fault, seed %d, took %s", t.Workers, t.Callers, t.Load, t.Seed, t.Took)
 }
 
-// text is the table for a terminal.
+// text formats the table for a terminal.
 func (t *table) text() string {
 	var heads []string
 	for _, c := range columns {
@@ -145,7 +145,7 @@ func (t *table) text() string {
 	return b.String()
 }
 
-// markdown is the table for a document.
+// markdown formats the table for a document.
 func (t *table) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s.\n\n", t.caption())

@@ -11,16 +11,16 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// toxic is a proxy of toxiproxy before a Redis.
+// toxic is a toxiproxy in front of the store.
 type toxic struct {
 	proxy    *toxiproxy.Proxy
 	listen   string
 	upstream string
-	replaced int // how often it was stuck
+	replaced int // times that it was stuck and replaced
 }
 
-// unstuck is how long toxiproxy may take to remove a toxic, or to stop. It can get stuck for ever, when a client has
-// closed a connection in which it holds data back: then another takes its place.
+// unstuck is how long toxiproxy may take to remove a toxic or to stop. It can get stuck forever when a client has
+// closed a connection whose data it holds back. Then a new proxy replaces it.
 const unstuck = 3 * time.Second
 
 func startToxic(upstream string) (*toxic, error) {
@@ -30,7 +30,7 @@ func startToxic(upstream string) (*toxic, error) {
 
 // start starts a proxy without toxics.
 func (t *toxic) start() error {
-	zerolog.SetGlobalLevel(zerolog.Disabled) // some of its parts log without being asked
+	zerolog.SetGlobalLevel(zerolog.Disabled) // some of its parts log by default
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	proxy := toxiproxy.NewProxy(server, "redis", t.listen, t.upstream)
 	if err := proxy.Start(); err != nil {
@@ -42,7 +42,7 @@ func (t *toxic) start() error {
 
 func (t *toxic) addr() string { return t.listen }
 
-// inTime reports whether something was done in time. If not it may go on for ever.
+// inTime runs do and reports whether it returned within unstuck. Otherwise do may run forever.
 func inTime(do func()) bool {
 	done := make(chan struct{})
 	go func() {
@@ -59,10 +59,10 @@ func inTime(do func()) bool {
 	}
 }
 
-// attributes are those of a toxic.
+// attributes are the attributes of a toxic.
 type attributes map[string]any
 
-// Streams of a toxic.
+// Directions of a toxic.
 const (
 	toServer = "upstream"
 	toClient = "downstream"
@@ -98,17 +98,17 @@ func (t *toxic) clear() error {
 	return t.replace()
 }
 
-// replace puts another proxy in the place of one that is stuck.
+// replace replaces a proxy that is stuck.
 func (t *toxic) replace() error {
 	t.replaced++
 	t.disable()
 	return t.enable()
 }
 
-// disable closes the port and all connections. Those of a proxy that is stuck stay open, and dead.
+// disable closes the port and all connections. Connections of a stuck proxy stay open, but nothing passes.
 func (t *toxic) disable() {
 	proxy := t.proxy
-	_ = inTime(proxy.Stop) // the port is closed at once in any case
+	_ = inTime(proxy.Stop) // Stop closes the port at once even if it gets stuck
 }
 
 // enable opens the port again, with a new proxy.

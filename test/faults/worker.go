@@ -16,21 +16,21 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
-	_ "github.com/sluicehq/sluice/store/redisstore" // its URL schemes
+	_ "github.com/sluicehq/sluice/store/redisstore" // registers its URL schemes
 )
 
-// roleWorker is the first argument of a process that asks.
+// roleWorker is the first argument of a worker process.
 const roleWorker = "worker"
 
-// callers are the goroutines of a worker, by the pool that each asks.
+// callers lists the pool that each goroutine of a worker acquires from.
 var callers = []int{rolling, rolling, rolling, strict, strict, bucket, places, places}
 
-// worker is a process that asks all the time.
+// worker is a process that acquires and closes tickets all the time.
 type worker struct {
 	url    string
 	name   string
 	mode   store.OnFailure
-	events bool // it listens to what its gate tells
+	events bool // listen to the gate's events
 	clock  clock
 	seed   uint64
 	lease  time.Duration
@@ -40,8 +40,8 @@ type worker struct {
 	stopped atomic.Bool
 }
 
-// workerMain asks until the standard input ends: so a worker does not outlive the one who started it.
-// It opens the gate, says that it is ready, and begins when it reads a line.
+// workerMain opens the gate, reports that it is ready, and starts when it reads a line. It runs until its input ends,
+// so a worker does not outlive its parent.
 func workerMain(args []string, in io.Reader, out io.Writer) error {
 	w := &worker{out: out}
 	flags := flag.NewFlagSet(roleWorker, flag.ContinueOnError)
@@ -102,8 +102,7 @@ func (w *worker) run(in io.Reader) error {
 	return gate.Close()
 }
 
-// open opens the gate, again and again while the store cannot be reached: workers are started in the
-// middle of faults, too.
+// open opens the gate. It retries while the store is unreachable, because workers also start during faults.
 func (w *worker) open(ctx context.Context) (*sluice.Gate, error) {
 	config := gateConfig(w.url, w.lease)
 	config.OnStoreFailure = w.mode
@@ -131,7 +130,7 @@ func (w *worker) event(e inspect.Event) {
 	}
 }
 
-// tick tells how late timers of this process are, which is how much of a delay is the machine's.
+// tick reports how late this process's timers are, which shows how much of a delay the machine causes.
 func (w *worker) tick(ctx context.Context) {
 	for ctx.Err() == nil {
 		late := lateness(ctx, time.Second)
@@ -139,7 +138,7 @@ func (w *worker) tick(ctx context.Context) {
 	}
 }
 
-// lateness returns how late a timer was at most in a stretch of time.
+// lateness returns the longest delay of a timer within d.
 func lateness(ctx context.Context, d time.Duration) (most time.Duration) {
 	const step = 5 * time.Millisecond
 	for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; {
@@ -152,7 +151,7 @@ func lateness(ctx context.Context, d time.Duration) (most time.Duration) {
 	return most
 }
 
-// pause waits, or until ctx ends.
+// pause waits for d or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -162,17 +161,17 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// say writes one line, in one piece.
+// say writes one line with a single Write.
 func (w *worker) say(format string, args ...any) {
 	line := fmt.Sprintf(format, args...) + "\n"
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, err := io.WriteString(w.out, line); err != nil {
-		os.Exit(1) // nobody listens any more
+		os.Exit(1) // the parent no longer reads
 	}
 }
 
-// oneLine makes a text fit into a line.
+// oneLine shortens a text to one line.
 func oneLine(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	return s[:min(len(s), 300)]

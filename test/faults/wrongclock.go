@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// No system lets a process have a wall clock of its own. So workers with a wrong one are this program built anew
-// with a time package whose Now is off by what an environment variable says. Only the wall clock is: the
-// monotonic part of a Go time stays, as it does when somebody sets the clock.
+// Systems do not give a process its own wall clock. So workers with a wrong clock run this program, rebuilt with a
+// changed time package. Its Now is off by the value of an environment variable. Only the wall clock changes: the
+// monotonic part of a Go time stays right, as when the system clock is set.
 
 const wallShiftEnv = "SLUICE_FAULTS_WALL_SHIFT"
 
-// shiftSource is added to the time package. That package cannot import strconv.
+// shiftSource is added to the time package, which cannot import strconv.
 const shiftSource = `package time
 
 import "syscall"
@@ -49,7 +49,7 @@ func shifted(source string) (string, error) {
 	return before + head + reads + "\tsec += wallShift\n" + after, nil
 }
 
-// timePackage is where the time package of the Go in use is.
+// timePackage returns the directory of the time package of the Go in use.
 func timePackage(ctx context.Context) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -91,7 +91,7 @@ func buildShifted(ctx context.Context, dir string) (string, error) {
 	return program, goBuild(ctx, "", "-overlay", file, "-o", program, ".")
 }
 
-// buildCLI builds the command sluice.
+// buildCLI builds the sluice command.
 func buildCLI(ctx context.Context, dir string) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/sluicehq/sluice").Output()
 	if err != nil {

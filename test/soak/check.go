@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Check is one thing that has to be so.
+// Check is one rule and its result.
 type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
@@ -20,7 +20,7 @@ func (r *Result) check(name string, ok bool, detail string) {
 	r.Checks = append(r.Checks, Check{name, ok, detail})
 }
 
-// status is as much of the daemon's as is looked at.
+// status holds the parts of the daemon's status that the checks use.
 type status struct {
 	Resources []struct {
 		Name     string         `json:"name"`
@@ -39,7 +39,7 @@ type status struct {
 type report struct {
 	Resources []struct {
 		Name  string    `json:"name"`
-		Since time.Time `json:"since"` // of what is remembered: the log of events is bounded
+		Since time.Time `json:"since"` // start of the report: the event log is bounded
 		Total struct {
 			First   int64 `json:"first_sends"`
 			Retries int64 `json:"retries"`
@@ -47,10 +47,10 @@ type report struct {
 	} `json:"resources"`
 }
 
-// settleWithin is how long the daemon may take until nothing is in flight.
+// settleWithin is how long the daemon may take until no request is in flight.
 const settleWithin = 10 * time.Second
 
-// examine compares what the clients know with what the daemon says.
+// examine compares the clients' counts with the daemon's.
 func (r *Result) examine(ctx context.Context, o options, w *wire, idle, load *phase) error {
 	s, err := settled(ctx, w)
 	if err != nil {
@@ -111,8 +111,8 @@ func (r *Result) examine(ctx context.Context, o options, w *wire, idle, load *ph
 	return nil
 }
 
-// reported is how many sends a report has to count that remembers them from a moment on, at least and at most: on that moment the two
-// clocks need not agree. One that remembers all has to count all.
+// reported returns the least and the most sends that a report since a time may count. The range allows for clocks that
+// differ. A report that covers the whole load must count all grants.
 func reported(load *phase, granted int64, since time.Time) (least, most int64) {
 	if since.IsZero() || since.Before(load.begun) {
 		return granted, granted
@@ -125,7 +125,7 @@ func reported(load *phase, granted int64, since time.Time) (least, most int64) {
 	return after(since.Add(doubt)), after(since.Add(-doubt))
 }
 
-// settled is the status when nothing is in flight any more, or when that takes too long.
+// settled returns the status as soon as no request is in flight, or after settleWithin.
 func settled(ctx context.Context, w *wire) (s status, err error) {
 	until := time.Now().Add(settleWithin)
 	for {

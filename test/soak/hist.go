@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Times are kept in buckets: 64 for each doubling, so that a figure is at most 2% off, whatever its size.
+// Times are counted in buckets, 64 for each doubling. So every figure is at most 2% off.
 const (
 	perDoubling = 64
 	shift       = 6
 )
 
-// hist is how long calls took.
+// hist is a histogram of the duration of calls.
 type hist struct {
 	mu      sync.Mutex
 	buckets [64 * perDoubling]uint64
@@ -29,7 +29,7 @@ func (h *hist) add(d time.Duration) {
 	h.mu.Unlock()
 }
 
-// bucketOf is exact below 64 us.
+// bucketOf returns the bucket of a time. It is exact below 64 us.
 func bucketOf(us uint64) int {
 	if us < perDoubling {
 		return int(us)
@@ -38,7 +38,7 @@ func bucketOf(us uint64) int {
 	return (e+1)*perDoubling + int(us>>e) - perDoubling
 }
 
-// upTo is the largest time in a bucket.
+// upTo returns the largest time in a bucket.
 func upTo(bucket int) time.Duration {
 	if bucket < perDoubling {
 		return time.Duration(bucket) * time.Microsecond
@@ -48,7 +48,7 @@ func upTo(bucket int) time.Duration {
 	return time.Duration(us) * time.Microsecond
 }
 
-// at is the time that a part of all calls did not exceed.
+// at returns the time that the given part of all calls did not exceed.
 func (h *hist) at(part float64) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,7 +61,7 @@ func (h *hist) at(part float64) time.Duration {
 	return 0
 }
 
-// Figures are what is printed of it.
+// Figures are the figures of a histogram, for output.
 type Figures struct {
 	N     uint64 `json:"n"`
 	P50   int64  `json:"p50_us"`

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Level is something of which a daemon that runs for long must not hold more and more: its means in the thirds of the time.
+// Level is a figure that must not keep growing while a daemon runs: its means in the three thirds of the load.
 type Level struct {
 	Name   string  `json:"name"`
 	Unit   string  `json:"unit,omitempty"`
@@ -18,25 +18,25 @@ type Level struct {
 	Middle float64 `json:"middle"`
 	End    float64 `json:"end"`
 
-	slack float64 // growth that is none
+	slack float64 // growth that is tolerated
 }
 
-// drifts reports that the last third holds more than the one before: more than a tenth, and more than the slack. The first third is no
-// measure, because caches and leases fill in it.
+// drifts reports whether the last third is higher than the middle one by more than a tenth and more than the slack. The
+// first third does not count, because caches and leases fill up in it.
 func (l Level) drifts() bool { return l.End > l.Middle*1.1 && l.End > l.Middle+l.slack }
 
-// judgedFrom is how long a load has to last for its levels to tell anything: a store's files and caches take minutes to fill.
+// judgedFrom is the shortest load whose levels are checked, because a store's files and caches take minutes to fill.
 const judgedFrom = 10 * time.Minute
 
-// sample is what a daemon holds at one moment. -1 is not known.
+// sample is what a daemon holds at one time. -1 means unknown.
 type sample struct{ descriptors, goroutines, files, keys float64 }
 
-// gauge looks at a daemon.
+// gauge samples a daemon.
 type gauge struct {
 	pid  int
 	wire *wire
 	dir  string
-	keys func(context.Context) (float64, error) // nil: there is no Redis
+	keys func(context.Context) (float64, error) // nil: the store is not Redis
 }
 
 func (g *gauge) look(ctx context.Context) sample {
@@ -52,7 +52,7 @@ func (g *gauge) look(ctx context.Context) sample {
 		if err == nil && !d.IsDir() {
 			n++
 		}
-		return nil // a file may be gone by now
+		return nil // a file may have been removed
 	}); err == nil {
 		s.files = n
 	}
@@ -64,7 +64,7 @@ func (g *gauge) look(ctx context.Context) sample {
 	return s
 }
 
-// metric is the value of the line that begins so; -1: there is none.
+// metric returns the value of the first line with this prefix, or -1 if there is none.
 func metric(text, begin string) float64 {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, begin); ok {
@@ -76,7 +76,7 @@ func metric(text, begin string) float64 {
 	return -1
 }
 
-// levels are those of a load: what was sampled, and how long calls took.
+// levels returns the levels of a load: the samples, and the duration of calls.
 func (v *watcher) levels(load *phase) []Level {
 	const mb = 1 << 20
 	own := make([]float64, len(v.samples))
@@ -107,7 +107,7 @@ func (v *watcher) levels(load *phase) []Level {
 	for _, q := range []struct {
 		name  string
 		at    float64
-		slack float64 // ms: of a machine with other work
+		slack float64 // in ms, for a busy machine
 	}{{"acquire p50", 0.5, 5}, {"acquire p99", 0.99, 100}} {
 		l := Level{Name: q.name, Unit: "ms", slack: q.slack}
 		for i, to := range []*float64{&l.Start, &l.Middle, &l.End} {
@@ -118,7 +118,7 @@ func (v *watcher) levels(load *phase) []Level {
 	return list
 }
 
-// thirds is a level by the means of its samples.
+// thirds returns the level with the means of its samples.
 func thirds(name, unit string, slack float64, all []float64) Level {
 	l := Level{Name: name, Unit: unit, slack: slack}
 	n := len(all)

@@ -12,22 +12,22 @@ import (
 
 const (
 	resource = "soak"
-	machine  = "soak" // of all agents: how those are told that have sent heartbeats
-	// late is how long after its end a phase is waited for, if the daemon cannot keep up.
+	machine  = "soak" // machine name of all agents that send heartbeats
+	// late is how long after its end a phase may run if the daemon cannot keep up.
 	late = time.Minute
 )
 
-// phase is a stretch of load: tickets and heartbeats, each at a steady rate.
+// phase is a period of load: tickets and heartbeats, each at a steady rate.
 type phase struct {
 	agents  int
-	prefix  string // of their names
-	tickets int    // in all
-	beats   int    // in all
+	prefix  string // of the agents' names
+	tickets int    // total
+	beats   int    // total
 	length  time.Duration
 
 	begun                          time.Time
 	acquire, answer, closed, beat  hist
-	third                          [3]hist // of acquire, by when it was due
+	third                          [3]hist // acquire, by the third of the phase in which the call was due
 	asked, granted, ended, renewed atomic.Int64
 	nextTicket, nextBeat           atomic.Int64
 
@@ -36,13 +36,13 @@ type phase struct {
 	went   []int64 // when tickets were used, in microseconds since the phase began
 }
 
-// run makes all calls that are due, and returns when they are done, or much too late.
+// run makes all calls of the phase. It gives up if they take much too long.
 func (p *phase) run(ctx context.Context, address string, conns int) error {
 	p.errors, p.went = map[string]int64{}, make([]int64, 0, p.tickets)
 	p.begun = time.Now()
 	ctx, cancel := context.WithDeadline(ctx, p.begun.Add(p.length+late))
 	defer cancel()
-	beating := max(conns/2, 1) // a heartbeat may have to wait for a reading that others wait for too
+	beating := max(conns/2, 1) // heartbeats need many connections, because one may have to wait for a shared read
 	var all sync.WaitGroup
 	for i := range conns {
 		all.Go(func() {
@@ -57,13 +57,13 @@ func (p *phase) run(ctx context.Context, address string, conns int) error {
 	}
 	all.Wait()
 	if ctx.Err() != nil && time.Since(p.begun) < p.length+late {
-		return ctx.Err() // it was interrupted
+		return ctx.Err() // interrupted
 	}
 	slices.Sort(p.went)
 	return nil
 }
 
-// each takes the calls in turn and makes each when it is due, or at once if that was before.
+// each calls do for each of n calls when it is due, or at once if it is late. Several goroutines share next.
 func each(ctx context.Context, p *phase, next *atomic.Int64, n int, do func(i int, due time.Time)) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -85,15 +85,15 @@ func each(ctx context.Context, p *phase, next *atomic.Int64, n int, do func(i in
 	}
 }
 
-// agent is the name and the class of one: one of ten is of the highest, three of the middle.
+// agent returns the name and class of agent i. One in ten has the highest class, three in ten the middle one.
 func (p *phase) agent(i int) (name, class string) {
 	i %= p.agents
 	return fmt.Sprintf("%s-%d", p.prefix, i), [10]string{"p0", "p1", "p1", "p1", "p2", "p2", "p2", "p2", "p2", "p2"}[i%10]
 }
 
-// ticket is one from its asking to its end.
+// ticket acquires, answers and closes one ticket.
 func (p *phase) ticket(ctx context.Context, w *wire, n int, due time.Time) {
-	// Neighbours in time are not neighbours by name.
+	// The factor spreads consecutive tickets over agents with distant names.
 	agent, class := p.agent(n * 7)
 	body := fmt.Appendf(nil, `{"resource":%q,"agent":%q,"class":%q,"wait_ms":20000}`, resource, agent, class)
 	var got struct {
@@ -108,7 +108,7 @@ func (p *phase) ticket(ctx context.Context, w *wire, n int, due time.Time) {
 	p.acquire.add(now.Sub(due))
 	p.third[n*3/p.tickets].add(now.Sub(due))
 	p.granted.Add(1)
-	at := now.Sub(p.begun).Microseconds() // a request would go to the provider now, and be answered at once
+	at := now.Sub(p.begun).Microseconds() // a request would be sent now and answered at once
 	if err := w.call(ctx, "POST", "/v1/tickets/"+got.Ticket+"/answer", []byte(`{"status":200,"headers":{}}`), nil); err != nil {
 		p.failed(ctx, "answer", err)
 	} else {
@@ -137,7 +137,7 @@ func (p *phase) heartbeat(ctx context.Context, w *wire, n int, due time.Time) {
 	p.renewed.Add(1)
 }
 
-// failed counts an error by its kind.
+// failed counts an error by its text.
 func (p *phase) failed(ctx context.Context, call string, err error) {
 	if ctx.Err() != nil {
 		err = cmp.Or(context.Cause(ctx), err)
@@ -147,7 +147,7 @@ func (p *phase) failed(ctx context.Context, call string, err error) {
 	p.mu.Unlock()
 }
 
-// most is the largest number of times within any stretch of a length. The times are sorted.
+// most returns the largest number of times within any span of this length. times is sorted.
 func most(times []int64, length time.Duration) int {
 	largest, first := 0, 0
 	for i, t := range times {

@@ -1,15 +1,15 @@
-// Soak puts a fleet on a real daemon and looks whether it stands: agents that send heartbeats, tickets at a steady rate through
-// the HTTP API, first a few as a baseline and then all of them. It prints how long calls took next to the baseline, and
-// exits with 1 if something was lost:
+// Soak tests a real daemon with the load of a fleet: agents that send heartbeats, and tickets at a steady rate over the
+// HTTP API. It starts with a small baseline, then runs the full load. It prints the duration of calls next to the
+// baseline, and exits with 1 if a check fails:
 //
-//   - every ticket that was due was granted, answered and closed, and the gate has counted each once;
-//   - afterwards nobody is in flight and nobody waits, and every agent has its lease;
-//   - in no stretch of time more was let go than the limits say, by what the clients saw;
-//   - the daemon's memory did not grow from the second third of the time to the last;
-//   - in a load of 10 minutes or more neither did its descriptors, goroutines, files, keys in Redis, or the time that calls take.
+//   - every due ticket was granted, answered and closed, and the gate has counted each once;
+//   - afterwards no request is in flight or waiting, and every agent has its lease;
+//   - the clients never saw more grants in a second or a minute than the limits allow;
+//   - the daemon's memory did not grow from the second third of the load to the last;
+//   - in a load of 10 minutes or more, neither did its descriptors, goroutines, files, Redis keys, or the duration of calls.
 //
-// Times are measured from the moment a call was due and not from when a client was free to make it, so that a daemon that stands
-// still for a moment shows in all calls that it kept waiting.
+// A call's duration starts when the call is due, not when a client is free to make it. So a daemon that stalls shows in
+// all calls that it delays.
 package main
 
 import (
@@ -26,19 +26,19 @@ import (
 	"time"
 )
 
-// The exit codes.
+// Exit codes.
 const (
 	exitOK          = 0
 	exitLost        = 1
-	exitFailed      = 2   // the soak itself
-	exitInterrupted = 130 // by a signal
+	exitFailed      = 2   // the soak itself failed
+	exitInterrupted = 130 // ended by a signal
 )
 
-// options are those of the command line.
+// options are the command line options.
 type options struct {
 	sluice  string
 	store   string
-	stores  []string // kinds that it makes by itself; "": store
+	stores  []string // kinds of stores to create; "": the URL in store
 	agents  int
 	tickets int
 	every   time.Duration
@@ -92,7 +92,7 @@ func mainCode(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 	return code
 }
 
-// Bounds on what can be asked for: a driver that cannot keep up would measure itself.
+// Bounds for the options. A driver that cannot keep up would only measure itself.
 const (
 	maxAgents  = 1_000_000
 	maxTickets = 50_000
@@ -144,7 +144,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, err
 	}
 	if o.every > o.load {
-		o.every = o.load // each of them has to be heard of
+		o.every = o.load // each agent must send at least one heartbeat
 	}
 	return o, nil
 }

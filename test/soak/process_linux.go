@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// apart keeps a terminal's signals from the daemon, which is told to end when the calls are over, and ends it if the driver is killed.
+// apart keeps the terminal's signals from the daemon, which the driver stops itself. It also ends the daemon if the
+// driver is killed.
 func apart() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// memory is what a process holds of the machine's: its own, and what it has mapped of files, which the machine takes back when it
-// needs room.
+// memory returns a process's own memory, and the memory of mapped files, which the system reclaims when it needs room.
 func memory(pid int) (own, files int64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -29,7 +29,7 @@ func memory(pid int) (own, files int64, err error) {
 	return own << 10, files << 10, err
 }
 
-// threads is how many a process has.
+// threads returns the number of threads of a process.
 func threads(pid int) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -48,10 +48,10 @@ func field(text []byte, name string) (int64, error) {
 	return 0, fmt.Errorf("there is no %s", name)
 }
 
-// tick is the unit of times in /proc.
+// tick is the unit of times in /proc/PID/stat.
 const tick = 10 * time.Millisecond
 
-// cpu is how long a process has computed.
+// cpu returns the processor time that a process has used.
 func cpu(pid int) time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	stopWithin  = 20 * time.Second
 )
 
-// served is a daemon that runs.
+// served is a running daemon.
 type served struct {
 	address string
 	process *os.Process
@@ -29,10 +29,10 @@ type served struct {
 	said    *tail
 }
 
-// limits are those of the resource: what is asked for fits, and not much more does.
+// limits returns the limits of the resource. They are a little larger than the load.
 func limits(tickets int) (second, minute int) { return tickets*3/2 + 10, tickets*72 + 600 }
 
-// configuration is that of the daemon. Nothing but the limits holds anybody.
+// configuration returns the daemon's configuration. Only its limits make requests wait.
 func configuration(o options) string {
 	second, minute := limits(o.tickets)
 	return fmt.Sprintf(`resources:
@@ -45,7 +45,7 @@ func configuration(o options) string {
 `, resource, second, minute, 2*o.conns)
 }
 
-// serve starts a daemon on a store. Its own files are all in a directory.
+// serve starts a daemon on a store. dir holds its files.
 func serve(ctx context.Context, o options, dir, store string) (*served, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func serve(ctx context.Context, o options, dir, store string) (*served, error) {
 	hello := &first{line: make(chan string, 1)}
 	cmd.Stdout, cmd.Stderr = hello, s.said
 	started := make(chan error)
-	go func() { // Linux ends the daemon when the thread ends that has started it
+	go func() { // Linux ends the daemon when the thread that started it ends
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -81,7 +81,7 @@ func serve(ctx context.Context, o options, dir, store string) (*served, error) {
 	return s, nil
 }
 
-// greeted waits until the daemon says where it is.
+// greeted waits until the daemon prints its address.
 func (s *served) greeted(ctx context.Context, hello *first) error {
 	timer := time.NewTimer(startWithin)
 	defer timer.Stop()
@@ -104,7 +104,7 @@ func (s *served) greeted(ctx context.Context, hello *first) error {
 	}
 }
 
-// stop ends the daemon, and says if it did not end well.
+// stop ends the daemon. It returns an error if the daemon does not end cleanly.
 func (s *served) stop() error {
 	_ = s.process.Signal(syscall.SIGTERM)
 	timer := time.NewTimer(stopWithin)
@@ -122,7 +122,7 @@ func (s *served) stop() error {
 	return nil
 }
 
-// tail keeps the end of what was written.
+// tail keeps the last bytes that are written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -145,7 +145,7 @@ func (t *tail) String() string {
 	return strings.TrimSpace(string(t.text))
 }
 
-// first waits for the first line of what is written, and lets the rest go.
+// first sends the first line that is written to it, and ignores the rest.
 type first struct {
 	text []byte
 	told bool

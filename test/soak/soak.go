@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// idleRate is how many tickets, and heartbeats, there are in a second of the baseline.
+// idleRate is the number of tickets, and of heartbeats, per second of the baseline.
 const idleRate = 10
 
-// Result is what came of it.
+// Result is the result of a soak.
 type Result struct {
 	OK      bool               `json:"ok"`
 	Store   string             `json:"store"`
@@ -32,14 +32,14 @@ type Result struct {
 	Checks  []Check            `json:"checks"`
 }
 
-// calls are those that are measured, in the order in which they are printed.
+// calls are the measured calls, in the order of the output.
 var calls = []string{"acquire", "answer", "close", "heartbeat"}
 
 func (p *phase) figures() map[string]Figures {
 	return map[string]Figures{"acquire": p.acquire.figures(), "answer": p.answer.figures(), "close": p.closed.figures(), "heartbeat": p.beat.figures()}
 }
 
-// soak starts a daemon on a kind of store, measures, and ends it.
+// soak starts a daemon on a store of the given kind, measures it and stops it.
 func soak(ctx context.Context, o options, kind string, stderr io.Writer) (r *Result, err error) {
 	dir, err := os.MkdirTemp("", "sluice-soak-")
 	if err != nil {
@@ -79,7 +79,7 @@ func told(err error) string {
 	return "exit 0"
 }
 
-// measure is the baseline, then the load, then what is left of them.
+// measure runs the baseline and the load, then checks the results.
 func measure(ctx context.Context, o options, s *served, g *gauge, stderr io.Writer) (*Result, error) {
 	pid := s.process.Pid
 	idle := &phase{agents: 1, prefix: "idle", tickets: count(idleRate, o.idle), beats: count(idleRate, o.idle), length: o.idle}

@@ -10,17 +10,17 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-// kinds of stores that a soak can make by itself.
+// kinds are the stores that a soak can create.
 var kinds = []string{"file", "redis", "daemon", "memory"}
 
-// base is the store of the daemon that is measured, and what it needs.
+// base is the store of the measured daemon.
 type base struct {
 	url   string
 	keys  func(context.Context) (float64, error)
 	close func() error
 }
 
-// openBase makes a store of a kind, with all its files in a directory.
+// openBase creates a store of the given kind, with its files in dir.
 func openBase(ctx context.Context, o options, kind, dir string) (*base, error) {
 	b := &base{close: func() error { return nil }}
 	switch kind {
@@ -55,7 +55,7 @@ func openBase(ctx context.Context, o options, kind, dir string) (*base, error) {
 	return b, nil
 }
 
-// choose are the stores that were asked for. One "" is the store of --store.
+// choose returns the kinds of stores to test. The kind "" stands for the URL of --store.
 func choose(o options, named []string) ([]string, error) {
 	switch {
 	case o.store != "":

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// print is the result for people.
+// print prints the result for people.
 func (r *Result) print(w io.Writer) error {
 	fmt.Fprintf(w, "store %s: %d agents with a heartbeat every %gs, and %d tickets a second, for %.0fs; the daemon has %d cores and uses %.2f\n\n",
 		r.Store, r.Agents, r.Every, r.Rate, r.Seconds, r.Cores, r.CPU)
@@ -51,7 +51,7 @@ func (r *Result) print(w io.Writer) error {
 
 func us(n int64) string { return brief(time.Duration(n) * time.Microsecond) }
 
-// brief is a time with three digits.
+// brief formats a time with about three digits.
 func brief(d time.Duration) string {
 	switch {
 	case d >= time.Second:

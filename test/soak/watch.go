@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Memory is how much the daemon held of its own, in bytes: means of thirds of the time, and moments. What it has mapped of its store's
-// files is told apart: they grow up to their bounds, and the machine has them back when it needs the room.
+// Memory is the daemon's own memory in bytes: at certain times, and means over thirds of the load. Files is the memory
+// of its store's mapped files, which is separate: it grows up to a bound, and the system reclaims it when it needs
+// room.
 type Memory struct {
 	Idle   int64 `json:"idle"` // at the end of the baseline
 	Middle int64 `json:"middle"`
@@ -16,20 +17,20 @@ type Memory struct {
 	Peak   int64 `json:"peak"`
 	Second int64 `json:"second_third"`
 	Last   int64 `json:"last_third"`
-	Files  int64 `json:"files"` // at the end
+	Files  int64 `json:"files"` // at the end of the load
 }
 
-// watcher looks at the daemon every second.
+// watcher samples the daemon every second.
 type watcher struct {
 	gauge   *gauge
-	every   time.Duration // what costs the daemon something is looked at so often
+	every   time.Duration // interval of samples that cost the daemon something
 	held    []sample
 	samples []int64
 	files   int64
 	threads int64
 }
 
-// watch samples until the phase is over, and tells how far it is.
+// watch samples until the phase is over, and prints the progress.
 func (v *watcher) watch(ctx context.Context, pid int, p *phase, begun time.Time, over <-chan struct{}, stderr io.Writer) {
 	each := time.NewTicker(time.Second)
 	defer each.Stop()
@@ -79,7 +80,7 @@ func mean(list []int64) int64 {
 	return sum / int64(max(len(list), 1))
 }
 
-// grows reports that the last third holds much more than the one before: more than a tenth, and more than 20 MB.
+// grows reports whether the last third is higher than the second by more than a tenth and more than 20 MB.
 func (m Memory) grows() bool {
 	more := m.Last - m.Second
 	return more*10 > m.Second && more > 20<<20

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	callWithin = 30 * time.Second // no call takes longer
+	callWithin = 30 * time.Second // timeout of a call
 	maxAnswer  = 256 << 20
-	// idleFor is how long a connection is used again after a call. The daemon closes those that nobody uses, later than that.
+	// idleFor is how long after a call a connection is reused. The daemon closes idle connections only later.
 	idleFor = 30 * time.Second
 )
 
-// wire is one connection that is kept open. It costs little, so that the driver leaves the machine to the daemon: no goroutines of its
-// own, one write for each request.
+// wire is one HTTP connection that stays open. It uses no goroutine and one write for each request, so the driver
+// leaves the processor to the daemon.
 type wire struct {
 	address string
 	conn    net.Conn
@@ -37,13 +37,13 @@ func (w *wire) close() {
 	}
 }
 
-// bad is an answer that is none of those that were hoped for.
+// bad is a response with an unexpected status.
 type bad struct{ status int }
 
 func (b bad) Error() string { return strconv.Itoa(b.status) }
 
-// call sends a request and reads the answer into v, if that is not nil. A call that was broken off is not made again: nobody knows
-// whether it counted.
+// call sends a request and decodes the response into v, unless v is nil. It does not retry a call whose connection
+// broke, because the daemon may have counted it.
 func (w *wire) call(ctx context.Context, method, path string, body []byte, v any) error {
 	err := w.exchange(ctx, method, path, body, v)
 	var b bad
@@ -56,7 +56,7 @@ func (w *wire) call(ctx context.Context, method, path string, body []byte, v any
 	return err
 }
 
-// text is what the daemon has at a path.
+// text returns the body at a path of the daemon.
 func (w *wire) text(ctx context.Context, path string) (said string, err error) {
 	err = w.call(ctx, "GET", path, nil, &said)
 	return said, err
@@ -78,7 +78,7 @@ func (w *wire) exchange(ctx context.Context, method, path string, body []byte, v
 	if err := conn.SetDeadline(time.Now().Add(callWithin)); err != nil {
 		return errors.New("connection lost")
 	}
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })() // what waits ends
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })() // ends pending reads and writes
 	w.out = fmt.Appendf(w.out[:0], "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", method, path, w.address, len(body), body)
 	if _, err := conn.Write(w.out); err != nil {
 		return errors.New("connection lost")
