@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// AllowRow is what one contender costs in one shape when nothing has to wait.
+// AllowRow is the cost of one contender in one shape, when nothing has to wait.
 type AllowRow struct {
 	Shape  string  `json:"shape"`
 	Name   string  `json:"name"`
 	NS     float64 `json:"ns_per_op"`
-	Best   float64 `json:"best_ns_per_op"` // of all rounds: without the neighbours' noise
+	Best   float64 `json:"best_ns_per_op"` // of all rounds, with the least noise
 	Allocs float64 `json:"allocs_per_op"`
-	Failed float64 `json:"failed"` // share of calls that did not pass, though they should
+	Failed float64 `json:"failed"` // share of calls that were wrongly refused
 	Ratio  float64 `json:"ratio"`  // to x/time/rate in the same shape
 }
 
 type sample struct{ ns, allocs, failed float64 }
 
-// turn is a contender ready to be measured.
+// turn is a contender that is ready to be measured.
 type turn struct {
 	name string
 	take func(string) bool
 	done func()
-	ops  int // that fill one slice
+	ops  int // operations that take about one slice
 	seen []sample
 }
 
@@ -50,8 +50,7 @@ func measureShape(s shape, opts Options) ([]AllowRow, error) {
 		t.calibrate(s, keys, opts.Slice)
 	}
 	for round := range opts.Rounds {
-		// Each round begins with another contender, so that none always follows the
-		// one that heats the machine most.
+		// Each round starts with another contender, so that none always follows the one that heats the machine most.
 		for i := range turns {
 			t := turns[(i+round)%len(turns)]
 			t.seen = append(t.seen, t.measure(s.threads, keys, t.ops))
@@ -60,7 +59,8 @@ func measureShape(s shape, opts Options) ([]AllowRow, error) {
 	return allowRows(s.name, turns), nil
 }
 
-// calibrate also touches every key once: what is measured is use, not creation.
+// calibrate finds the number of operations for one slice. It first takes each key once, because the benchmark measures
+// use, not creation.
 func (t *turn) calibrate(s shape, keys []string, slice time.Duration) {
 	for _, key := range keys {
 		t.take(key)
@@ -75,8 +75,8 @@ func (t *turn) calibrate(s shape, keys []string, slice time.Duration) {
 	}
 }
 
-// measure spreads ops over the threads; time per operation is wall time over all of
-// them, as with testing.B.RunParallel.
+// measure spreads ops over the threads. The time per operation is the wall time divided by all of them, as with
+// testing.B.RunParallel.
 func (t *turn) measure(threads int, keys []string, ops int) sample {
 	var (
 		failed atomic.Int64

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Bar is a figure that Sluice is meant to keep.
+// Bar is a target for one of Sluice's figures.
 type Bar struct {
 	What    string   `json:"name"`
 	Got     float64  `json:"measured"`
-	Allowed string   `json:"allowed"` // in words: ">= 2", "<= 1.5", "0.999 .. 1"
+	Allowed string   `json:"allowed"` // as text: ">= 2", "<= 1.5", "0.999 .. 1"
 	Pass    bool     `json:"kept"`
 	Least   float64  `json:"least,omitempty"`
-	Most    *float64 `json:"most,omitempty"` // nil: the more the better
+	Most    *float64 `json:"most,omitempty"` // nil: no upper bound
 }
 
 func bar(what string, got, least, most float64) Bar {
@@ -25,7 +25,7 @@ func bar(what string, got, least, most float64) Bar {
 	return b
 }
 
-// atLeast is a miss where there is no figure: something passed nothing at all.
+// atLeast returns a bar with a lower bound. If got is not a finite number, nothing has passed, and the bar is missed.
 func atLeast(what string, got, least float64) Bar {
 	b := Bar{What: what, Allowed: fmt.Sprintf(">= %.3g", least), Least: least}
 	if !math.IsNaN(got) && !math.IsInf(got, 0) {
@@ -34,11 +34,11 @@ func atLeast(what string, got, least float64) Bar {
 	return b
 }
 
-// Allocations are counted over the whole process; a sweep in the background may
-// add a few to millions of calls.
+// noAllocs is the number of allocations that counts as none. Allocations are counted over the whole process, and
+// background work may add a few to millions of calls.
 const noAllocs = 0.005
 
-// bars returns nothing for a part in which Sluice did not take part.
+// bars returns the bars of all parts in which Sluice was measured.
 func bars(r Report) []Bar {
 	return slices.Concat(usedBars(r.Used), allowBars(r.Allow), waitingBars(r.Waiting), fileBars(r.File), redisBars(r.Redis), flatBars(r.Flat), proxyBars(r.Proxy))
 }
@@ -134,13 +134,13 @@ func redisBars(rows []RedisRow) (all []Bar) {
 	return append(all, atLeast(what(mostCallers, "times as many as redis_rate"), us.Rate/peer.Rate, 6))
 }
 
-// flatBars are about growth: the most at any size, to the smallest.
+// flatBars limits growth: the highest cost at any size, compared with the smallest size.
 func flatBars(rows []FlatRow) (all []Bar) {
 	for i := 0; i < len(rows); {
 		what, most := rows[i].What, 0.0
 		for ; i < len(rows) && rows[i].What == what; i++ {
 			if rows[i].Ratio == 0 {
-				most = math.NaN() // which it stays
+				most = math.NaN() // max keeps NaN
 			}
 			most = max(most, rows[i].Ratio)
 		}

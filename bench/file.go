@@ -11,43 +11,42 @@ import (
 	"time"
 )
 
-// FileRow is what one way to share a limit through a file costs a number of processes
-// that all want something of it at once.
+// FileRow is the cost of sharing a limit through a file, with a number of processes that all use it at the same time.
 type FileRow struct {
 	Processes int     `json:"processes"`
 	Name      string  `json:"name"`
-	Rate      float64 `json:"ops_per_second"` // of all processes together
+	Rate      float64 `json:"ops_per_second"` // all processes together
 	Best      float64 `json:"best_ops_per_second"`
 	P50       float64 `json:"p50_us"`
 	P99       float64 `json:"p99_us"`
-	Ratio     float64 `json:"cost_ratio"` // to the bare lock with as many processes
-	// Least is what the process that got least had, as a share of what they had on
-	// average; Worst is the same in the worst round.
+	Ratio     float64 `json:"cost_ratio"` // compared with the bare lock and as many processes
+	// Least is the number of operations of the slowest process, as a share of the mean. Worst is the same in the worst
+	// round.
 	Least  float64 `json:"least_share"`
 	Worst  float64 `json:"worst_least_share"`
-	Failed float64 `json:"failed"` // share of calls that did not pass, though they should
+	Failed float64 `json:"failed"` // share of calls that were wrongly refused
 }
 
-// fileContender is one way for processes of one machine to share a limit through a file.
+// fileContender is one way for processes on one machine to share a limit through a file.
 type fileContender struct {
 	name string
-	// every is the number of operations between two looks at the clock: where one
-	// takes a microsecond, looking after each would show.
+	// every is the number of operations between two reads of the clock. If an operation takes a microsecond, reading
+	// the clock after each one would distort the figures.
 	every   int
-	prepare func(dir string) error // before the processes start; nil: nothing to do
+	prepare func(dir string) error // runs before the processes start; nil: nothing to do
 	open    func(dir string) (fileTaker, error)
 }
 
-// fileTaker is what one process has of it.
+// fileTaker is an opened contender in one process.
 type fileTaker struct {
-	take func() (bool, error) // false: refused, or given up
+	take func() (bool, error) // false: refused or timed out
 	rest func() error         // called after every fileBlock operations, not timed; may be nil
 	done func() error
 }
 
 const fileBlock = 256
 
-// fileTurn is a contender with a number of processes, and what was seen of it.
+// fileTurn is a contender with a number of processes, and its results.
 type fileTurn struct {
 	fileContender
 	processes int
@@ -55,10 +54,10 @@ type fileTurn struct {
 }
 
 func measureFile(opts Options, progress io.Writer) ([]FileRow, error) {
-	// Processes and directories are left behind by nobody who is interrupted.
+	// A signal ends the benchmark in order, so that no processes or directories remain.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second time there is no waiting
+	context.AfterFunc(ctx, stop) // the second signal stops at once
 	rows, err := measureFileUntil(ctx, slices.DeleteFunc(slices.Clone(fileContenders), isUsed), opts, progress)
 	if err != nil && ctx.Err() != nil {
 		return nil, fmt.Errorf("interrupted: %w", err)
@@ -87,7 +86,7 @@ func measureFileUntil(ctx context.Context, contenders []fileContender, opts Opti
 	return fileRows(turns), nil
 }
 
-// judgeFile makes one row of what the processes of one turn saw.
+// judgeFile combines the results of all processes of one turn into a row.
 func judgeFile(results []fileResult) FileRow {
 	var (
 		row           FileRow
@@ -96,7 +95,7 @@ func judgeFile(results []fileResult) FileRow {
 		least         = results[0].Passed
 	)
 	for _, r := range results {
-		// Each process by its own time, because what it did untimed is not in it.
+		// Each process counts with its own timed part.
 		if r.Timed > 0 {
 			row.Rate += float64(r.Passed) / r.Timed.Seconds()
 		}

@@ -19,26 +19,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The processes that share a file are this program again. One says "ready" when it has
-// opened its contender, is told the moment to start, works for as long as it was told on
-// its command line, and prints what it saw.
+// The processes that share a file run this program. A process prints "ready" when it has opened its contender, reads
+// the start time, works for the duration on its command line, and prints its result.
 
 const (
-	roleChild   = "child" // the first argument of such a process
+	roleChild   = "child" // first argument of such a process
 	childReady  = "ready"
 	fileWarmUp  = 30 * time.Millisecond
-	startMargin = 5 * time.Millisecond // for everybody to hear of the start
+	startMargin = 5 * time.Millisecond // for all processes to read the start time
 )
 
-// fileResult is what one process saw.
+// fileResult is the result of one process.
 type fileResult struct {
 	Asked  int
 	Passed int
-	Timed  time.Duration // from the common start on, without what is not timed
+	Timed  time.Duration // since the common start, without untimed parts
 	Took   spread
 }
 
-// runFile has processes work at once for a while, in a directory of their own.
+// runFile runs processes at the same time for a while, in a new directory.
 func runFile(outer context.Context, c fileContender, processes int, length time.Duration) (_ []fileResult, err error) {
 	dir, err := os.MkdirTemp("", "sluice-bench-")
 	if err != nil {
@@ -46,7 +45,7 @@ func runFile(outer context.Context, c fileContender, processes int, length time.
 	}
 	defer func() {
 		if outer.Err() != nil {
-			err = outer.Err() // whatever the processes said when they were killed
+			err = outer.Err() // instead of the errors of killed processes
 		}
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
@@ -62,7 +61,7 @@ func runFile(outer context.Context, c fileContender, processes int, length time.
 	ctx, cancel := context.WithCancel(outer)
 	var children []*fileChild
 	defer func() {
-		cancel() // those that still run are killed, and gone before their directory is
+		cancel() // kills processes that still run, before the directory is removed
 		for _, p := range children {
 			p.wait()
 		}
@@ -98,7 +97,7 @@ func runFile(outer context.Context, c fileContender, processes int, length time.
 	return results, nil
 }
 
-// fileChild is a process as its parent sees it.
+// fileChild is a process, for its parent.
 type fileChild struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -127,15 +126,15 @@ func (p *fileChild) line() (string, error) {
 	return strings.TrimSuffix(line, "\n"), err
 }
 
-// failed waits for a process that did not do as it should, and returns what it said.
+// failed waits for a process that did not work, and returns an error with its output.
 func (p *fileChild) failed(err error) error {
 	p.wait()
 	return errors.Join(fmt.Errorf("process: %v: %s", p.cmd.ProcessState, bytes.TrimSpace(p.err.Bytes())), err)
 }
 
 func (p *fileChild) wait() {
-	_ = p.in.Close() // it ends
-	_ = p.cmd.Wait() // a second call does nothing
+	_ = p.in.Close() // makes it end
+	_ = p.cmd.Wait() // a second call has no effect
 }
 
 // childMain is the main function of such a process.
@@ -179,7 +178,7 @@ func child(args []string, in io.Reader, out io.Writer) (err error) {
 	}
 	done := make(chan struct{})
 	defer close(done)
-	go func() { // nobody is left to read what it would find
+	go func() { // ends the process when its parent has died
 		_, _ = io.Copy(io.Discard, lines)
 		select {
 		case <-done:
@@ -242,7 +241,7 @@ func work(t fileTaker, every int, began time.Time, length time.Duration) (fileRe
 	return r, nil
 }
 
-// monotonic is the system's clock that all processes share and nobody sets.
+// monotonic returns the time of the system's monotonic clock, which all processes share and none can set.
 func monotonic() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// jsonWindow is the rolling window that people write by hand: the times of what was sent, as
-// JSON in a file, read and written whole under a lock.
+// jsonWindow is a rolling window as people write it by hand: the times of sent requests in a JSON file, which is read
+// and written as a whole under a lock.
 type jsonWindow struct {
 	lock   *os.File
 	path   string
@@ -71,8 +71,8 @@ func openJSON(keep bool) func(string) (fileTaker, error) {
 	}
 }
 
-// stepClock lets as much time pass with every request as keeps the window full and yet lets
-// everybody in: refusing would cost less.
+// stepClock advances the time with every request so that the window stays full but accepts each one, because refusing
+// would cost less.
 func stepClock(sent []time.Time) time.Time {
 	if len(sent) == 0 {
 		return time.Now()

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Names that the bars refer to.
+// Names that the bars use.
 const (
 	nameBare         = "bare: flock + 256 bytes of mmap"
 	nameJSON         = "flock + JSON, window of 80"
@@ -17,7 +17,7 @@ const (
 	nameFileComplete = "sluice, acquire + close"
 )
 
-// The contenders that share a file. Sluice adds itself in sluicefile.go.
+// fileContenders are the contenders that share a file. Sluice adds itself in sluicefile.go.
 var fileContenders = []fileContender{
 	{nameBare, 8, nil, openBare},
 	{nameJSON, 1, prepareJSON, openJSON(false)},
@@ -25,7 +25,7 @@ var fileContenders = []fileContender{
 	{nameSQLite, 1, func(dir string) error { return prepareSQLite(dir, wideOpen) }, openBucket},
 }
 
-// openBare is the floor: the kernel's lock, and as many bytes as a small state has.
+// openBare is the lower bound: the kernel's lock, and a write of as many bytes as a small state has.
 func openBare(dir string) (fileTaker, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "bare"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -52,7 +52,7 @@ func openBare(dir string) (fileTaker, error) {
 	return fileTaker{take: take, done: func() error { return errors.Join(unix.Munmap(mem), f.Close()) }}, nil
 }
 
-// flock goes on waiting when the runtime interrupts it.
+// flock retries when the runtime interrupts it.
 func flock(fd, how int) error {
 	for {
 		if err := unix.Flock(fd, how); !errors.Is(err, unix.EINTR) {

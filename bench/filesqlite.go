@@ -48,8 +48,7 @@ func openBucket(dir string) (fileTaker, error) {
 	return fileTaker{take: b.take, done: b.close}, nil
 }
 
-// openSQLite takes the statements that begin and end a transaction ready-made too, which is as
-// fast as it goes.
+// openSQLite also prepares the statements that begin and end a transaction, which is the fastest way.
 func openSQLite(dir string, rate, size float64, now func() time.Time) (*sqliteBucket, error) {
 	b := &sqliteBucket{rate: rate, size: size, now: now}
 	var err error
@@ -77,7 +76,7 @@ func openSQLite(dir string, rate, size float64, now func() time.Time) (*sqliteBu
 	return b, nil
 }
 
-// take counts a lock that did not come within the timeout as refused.
+// take takes one from the bucket. A lock timeout counts as refused.
 func (b *sqliteBucket) take() (bool, error) {
 	if _, err := b.begin.Exec(); err != nil {
 		if busy(err) {

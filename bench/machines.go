@@ -12,29 +12,29 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-// MachinesRow is what a number of machines cost one Redis: each has a connection and a share of its own, and sends whole tickets one by one,
-// so that nothing is put together on the way.
+// MachinesRow is the cost of a number of machines for one Redis. Each machine has its own connection and share, and
+// sends whole tickets one by one, so that nothing is batched.
 type MachinesRow struct {
 	Machines int     `json:"machines"`
-	Rate     int     `json:"rate"`          // tickets a second that are due, of all; 0: as many as they can
-	Tickets  float64 `json:"tickets_per_s"` // that were done
+	Rate     int     `json:"rate"`          // total target of tickets per second; 0: as many as possible
+	Tickets  float64 `json:"tickets_per_s"` // completed
 	CPU      float64 `json:"redis_cpu_us_per_ticket"`
-	Busy     float64 `json:"redis_cpu"`      // the part of a processor that Redis used meanwhile
-	Idle     float64 `json:"redis_cpu_idle"` // the same while no request comes
+	Busy     float64 `json:"redis_cpu"`      // part of a processor that Redis used during the load
+	Idle     float64 `json:"redis_cpu_idle"` // the same without requests
 	Calls    float64 `json:"redis_calls_per_ticket"`
 	Failed   string  `json:"failed,omitempty"`
 }
 
-// machine is one of them: it takes a ticket and ends it.
+// machine acquires and closes tickets, one at a time.
 type machine struct {
 	ticket func(context.Context) error
 	close  func()
 }
 
-// openMachine opens one. Only Sluice has one, in sluiceused.go: no peer is measured here.
+// openMachine opens a machine. It is set in sluiceused.go, because only Sluice is measured here, no peer.
 var openMachine func(ctx context.Context, url string, number int) (machine, error)
 
-// machineRuns are the numbers of machines and their rates. Machines of a fleet send now and then.
+// machineRuns lists the numbers of machines with their rates. With a rate, machines send now and then, as in a fleet.
 var machineRuns = []struct{ machines, rate int }{{1, 0}, {10, 0}, {100, 0}, {100, 1000}, {500, 2000}}
 
 func measureMachines(ctx context.Context, opts Options, progress io.Writer) (rows []MachinesRow, err error) {
@@ -64,7 +64,7 @@ func (row *MachinesRow) measure(ctx context.Context, length time.Duration) (err 
 			return err
 		}
 		defer fleet[i].close()
-		if err := fleet[i].ticket(ctx); err != nil { // so that it is a member
+		if err := fleet[i].ticket(ctx); err != nil { // makes it a member
 			return err
 		}
 	}

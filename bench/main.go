@@ -1,6 +1,5 @@
-// Bench measures Sluice and other limiters side by side: the same shapes, in the
-// same run, taking turns, because figures from different runs or machines cannot
-// be compared. Ratios are what to read; nanoseconds drift.
+// Bench measures Sluice and other limiters side by side. All contenders take turns in the same run with the same
+// shapes, because figures from different runs or machines are not comparable. Read the ratios; the nanoseconds drift.
 package main
 
 import (
@@ -17,19 +16,19 @@ import (
 	"time"
 )
 
-// Options say how long to measure.
+// Options says how long to measure.
 type Options struct {
-	Rounds int           // of which medians are taken
-	Slice  time.Duration // of one contender's turn at an allow path
-	Wait   time.Duration // of one contender's turn with waiters
-	File   time.Duration // of one contender's turn at a shared file
-	// Processes is how many share the file, when it is not one alone.
+	Rounds int           // number of rounds, for medians
+	Slice  time.Duration // length of one contender's turn at an allow path
+	Wait   time.Duration // length of one contender's turn with waiters
+	File   time.Duration // length of one contender's turn at a shared file
+	// Processes is the number of processes that share the file, besides the runs with one.
 	Processes int
-	Redis     time.Duration // of one contender's turn at a Redis
-	Proxy     time.Duration // of one contender's turn as a proxy
-	// Crowd is the largest number of agents, waiters and past requests that must not matter.
+	Redis     time.Duration // length of one contender's turn at a Redis
+	Proxy     time.Duration // length of one contender's turn as a proxy
+	// Crowd is the largest number of agents, waiters and past requests. It should not affect the cost.
 	Crowd int
-	Only  []string // of the parts; empty: all
+	Only  []string // parts to run; empty: all
 }
 
 // The parts of a run.
@@ -41,7 +40,7 @@ const (
 	partRedis   = "redis"
 	partFlat    = "flat"
 	partProxy   = "proxy"
-	// partMachines runs only if it is named: it takes minutes, and no peer is measured.
+	// partMachines runs only if it is named, because it takes minutes and measures no peer.
 	partMachines = "machines"
 )
 
@@ -75,7 +74,7 @@ func (o Options) has(part string) bool {
 	return len(o.Only) == 0 && part != partMachines || slices.Contains(o.Only, part)
 }
 
-// Report is everything one run found.
+// Report is the result of a run.
 type Report struct {
 	Go      string      `json:"go"`
 	Threads int         `json:"threads"`
@@ -87,7 +86,7 @@ type Report struct {
 	Redis   []RedisRow  `json:"redis"`
 	Flat    []FlatRow   `json:"flat"`
 	Proxy   []ProxyRow  `json:"proxy"`
-	// Machines are many processes on one Redis.
+	// Machines measures many processes on one Redis.
 	Machines []MachinesRow `json:"machines,omitempty"`
 	Bars     []Bar         `json:"bars"`
 }

@@ -25,19 +25,18 @@ var (
 		{"throttled memstore", throttledMem},
 		{"ulule/limiter", ulule},
 	}
-	// Libraries without keys of their own get what their users write around them:
-	// a map under a lock. uber and failsafe-go are left out, a map of them would
-	// measure the same map again.
+	// Libraries without keys get a map under a lock, as their users write it. uber and failsafe-go are left out,
+	// because a map of them would measure the same map again.
 	keyed = []contender{
 		{nameXTime, xtimeMap},
 		{nameSethvar, sethvargo},
 		{"throttled memstore", throttledMem},
 		{"ulule/limiter", ulule},
 	}
-	// None of them takes several limits in one step; the nearest is one after the
-	// other, which keeps what the first gave when a later one refuses.
+	// No peer takes several limits in one step. The nearest is one limit after the other, which keeps what the first
+	// gave when a later one refuses.
 	four = []contender{
-		{nameXTime, xtimeOne}, // one limit: what the bar is measured against
+		{nameXTime, xtimeOne}, // one limit, for the bar to compare with
 		{"x/time/rate, 4 in turn", xtimeFour},
 	}
 )
@@ -84,8 +83,8 @@ func xtimeMap(keys []string) (func(string) bool, func(), error) {
 }
 
 func sethvargo(keys []string) (func(string) bool, func(), error) {
-	// A long interval, because its refill yields interval/tokens nanoseconds' worth
-	// per interval: a billion a second would come back as one.
+	// The interval is long, because its refill adds interval/tokens nanoseconds' worth per interval. A billion a second
+	// would come back as one.
 	store, err := memorystore.New(&memorystore.Config{Tokens: 24 * 3600 * wideOpen, Interval: 24 * time.Hour, InitialAlloc: len(keys)})
 	if err != nil {
 		return nil, nil, err
@@ -109,7 +108,7 @@ func failsafeOne([]string) (func(string) bool, func(), error) {
 }
 
 func throttledMem([]string) (func(string) bool, func(), error) {
-	store, err := memstore.NewCtx(0) // 0: a plain map, faster than its LRU
+	store, err := memstore.NewCtx(0) // 0: a plain map, which is faster than its LRU
 	if err != nil {
 		return nil, nil, err
 	}

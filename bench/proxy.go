@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// ProxyRow is what it costs to pass through a proxy. All of it, the provider and the clients too, runs in this
-// process, so the rates are those of everything together.
+// ProxyRow is the cost of a proxy. The provider and the clients run in this process too, so the rates include their
+// cost.
 type ProxyRow struct {
 	Name        string  `json:"name"`
 	Connections int     `json:"connections"`
@@ -24,9 +24,9 @@ type ProxyRow struct {
 	Best        float64 `json:"best_requests_per_s"`
 	P50         float64 `json:"p50_us"`
 	P99         float64 `json:"p99_us"`
-	// First is the median time to the first byte of a streamed answer.
+	// First is the median time to the first byte of a streamed response.
 	First float64 `json:"first_byte_us"`
-	Ratio float64 `json:"ratio"` // of the rate to that of the plain proxy
+	Ratio float64 `json:"ratio"` // rate compared with the plain proxy's
 }
 
 const (
@@ -36,13 +36,13 @@ const (
 	nameThroughUs = "sluice, metering and accounting on"
 )
 
-// proxyContender is a way to the provider.
+// proxyContender is one way to reach the provider.
 type proxyContender struct {
 	name string
 	open func(ctx context.Context, upstream *url.URL) (handler http.Handler, base string, done func() error, err error)
 }
 
-// Sluice adds itself in sluiceproxy.go.
+// proxyContenders are the contenders. Sluice adds itself in sluiceproxy.go.
 var proxyContenders = []proxyContender{
 	{nameDirect, nil},
 	{nameDefaults, func(_ context.Context, up *url.URL) (http.Handler, string, func() error, error) {
@@ -69,14 +69,14 @@ func (b *copyBuffers) Get() []byte {
 }
 func (b *copyBuffers) Put(p []byte) { b.pool.Put(&p) }
 
-// What is sent and answered: a small call of a chat, and its answer with the usage in it.
+// The requests and the response: a small chat call, and its answer with usage.
 var (
 	proxyCall   = []byte(`{"model":"claude-haiku-4-5","max_tokens":100,"messages":[{"role":"user","content":"How many roads must a man walk down?"}]}`)
 	proxyStream = []byte(`{"model":"claude-haiku-4-5","max_tokens":100,"stream":true,"messages":[{"role":"user","content":"How many roads must a man walk down?"}]}`)
 	proxyAnswer = []byte(`{"id":"msg_1","type":"message","role":"assistant","model":"claude-haiku-4-5","content":[{"type":"text","text":"The answer is blowing in the wind."}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":17,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":9}}`)
 )
 
-// proxyProvider answers like one.
+// proxyProvider answers like Anthropic.
 func proxyProvider(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	h := w.Header()
@@ -94,7 +94,7 @@ func proxyProvider(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":9}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n")
 }
 
-// proxyWay is a contender that is open.
+// proxyWay is an opened contender.
 type proxyWay struct {
 	name   string
 	url    string
@@ -162,7 +162,7 @@ func openWay(ctx context.Context, c proxyContender, up *url.URL) (*proxyWay, err
 	return w, nil
 }
 
-// listenHTTP serves on a port of its own.
+// listenHTTP serves on a free port.
 func listenHTTP(h http.Handler) (stop func() error, at *url.URL, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -171,13 +171,13 @@ func listenHTTP(h http.Handler) (stop func() error, at *url.URL, err error) {
 	s := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
 	served := make(chan struct{})
 	go func() {
-		_ = s.Serve(l) // ends when it is closed
+		_ = s.Serve(l) // until stop closes the server
 		close(served)
 	}()
 	return func() error { err := s.Close(); <-served; return err }, &url.URL{Scheme: "http", Host: l.Addr().String()}, nil
 }
 
-// measure sends small calls for a while, and then a few streams one after the other.
+// measure sends small calls for a while, then a few streams one after the other.
 func (w *proxyWay) measure(ctx context.Context, connections int, length time.Duration) (s proxySeen, err error) {
 	if _, _, err := w.run(ctx, connections, length/5); err != nil {
 		return s, err
@@ -228,7 +228,7 @@ func (w *proxyWay) run(ctx context.Context, connections int, length time.Duratio
 	return took, elapsed, nil
 }
 
-// once sends one call and returns how long it took, until its end or, with first, until its first byte.
+// once sends one call and returns how long it took: until the first byte if first is not nil, else until the end.
 func (w *proxyWay) once(ctx context.Context, body, first []byte) (time.Duration, error) {
 	began := time.Now()
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))

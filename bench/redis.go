@@ -16,20 +16,20 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-// RedisRow is what one limiter does for a number of callers in one process that share a limit
-// in Redis, with the server on the same machine.
+// RedisRow is the performance of one limiter with a number of callers in one process. They share a limit in Redis,
+// which runs on the same machine.
 type RedisRow struct {
 	Callers int     `json:"callers"`
 	Name    string  `json:"name"`
-	Rate    float64 `json:"acquires_per_second"` // of all callers together, each closed where that is needed
+	Rate    float64 `json:"acquires_per_second"` // all callers together, with each close that is needed
 	Best    float64 `json:"best_acquires_per_second"`
-	P50     float64 `json:"p50_us"` // of an acquire alone
+	P50     float64 `json:"p50_us"` // of the acquire alone
 	P99     float64 `json:"p99_us"`
 	Server  float64 `json:"redis_cpu_us_per_acquire"`
 	Client  float64 `json:"client_cpu_us_per_acquire"`
-	Calls   float64 `json:"calls_per_acquire"` // commands that Redis was sent
-	Ratio   float64 `json:"ratio"`             // of the rates, to redis_rate with as many callers
-	Failed  float64 `json:"failed"`            // share of acquires that did not pass, though they should
+	Calls   float64 `json:"calls_per_acquire"` // commands sent to Redis
+	Ratio   float64 `json:"ratio"`             // rate compared with redis_rate's and as many callers
+	Failed  float64 `json:"failed"`            // share of acquires that were wrongly refused
 }
 
 // redisContender is one way to share a limit in Redis.
@@ -38,30 +38,30 @@ type redisContender struct {
 	open func(ctx context.Context, server *redisrun.Server, callers int) (redisTaker, error)
 }
 
-// redisTaker is a contender ready for its callers, who are numbered from 0.
+// redisTaker is an opened contender. Callers are numbered from 0.
 type redisTaker struct {
 	take func(ctx context.Context, caller int) (bool, error) // false: refused
-	end  func(caller int) error                              // what the caller got is over; may be nil
+	end  func(caller int) error                              // ends what the caller took; may be nil
 	done func() error
 }
 
 const (
-	// redisRate is the limit of every contender, a second and at once: more than any of them can
-	// do, and little enough for redis_rate's arithmetic to notice each request.
+	// redisRate is the limit of every contender, per second and as a burst. No contender reaches it, but it is small
+	// enough for redis_rate's arithmetic to notice each request.
 	redisRate = 1_000_000
 
 	redisKey      = "hot"
 	oneCaller     = 1
 	manyCallers   = 128
 	mostCallers   = 512
-	redisWarmPart = 5 // of a turn's length, before it counts
-	redisTimed    = 8 // of so many acquires one is timed where callers are many: each would show
+	redisWarmPart = 5 // part of a turn's length for the warm-up
+	redisTimed    = 8 // with many callers, only one acquire in this many is timed, because timing each would distort the figures
 )
 
 var redisCallers = []int{oneCaller, 16, manyCallers, mostCallers}
 
-// redisTurn is a contender with a number of callers, and what was seen of it. Each has its own
-// connections: clients that have begun to pipeline for many callers do not stop for one.
+// redisTurn is a contender with a number of callers, and its results. Each turn has its own connections, because
+// clients that have begun to pipeline for many callers do not stop for one.
 type redisTurn struct {
 	redisContender
 	redisTaker
@@ -69,11 +69,11 @@ type redisTurn struct {
 	seen    []RedisRow
 }
 
-// measureRedis starts a server of its own, and leaves none behind when it is interrupted.
+// measureRedis starts its own server, and stops it even if it is interrupted.
 func measureRedis(opts Options, progress io.Writer) (rows []RedisRow, flat []FlatRow, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // the second time there is no waiting
+	context.AfterFunc(ctx, stop) // the second signal stops at once
 	if opts.has(partRedis) {
 		rows, err = measureShared(ctx, opts, progress)
 	}
@@ -125,7 +125,7 @@ func measureHotKey(ctx context.Context, server *redisrun.Server, contenders []re
 	return redisRows(turns), nil
 }
 
-// measure is one turn.
+// measure runs one turn.
 func (t *redisTurn) measure(ctx context.Context, server *redisrun.Server, length time.Duration) (row RedisRow, err error) {
 	if _, err := t.run(ctx, length/redisWarmPart); err != nil {
 		return row, err
@@ -146,15 +146,15 @@ func (t *redisTurn) measure(ctx context.Context, server *redisrun.Server, length
 	return judgeRedis(got, before, after), nil
 }
 
-// redisResult is what all callers of a turn saw.
+// redisResult is the result of all callers of a turn.
 type redisResult struct {
 	asked, passed int
 	timed         time.Duration
 	took          spread
 }
 
-// run has all callers work at once for a while. Their context can be cancelled, as those of servers
-// can: some clients take another way then.
+// run lets all callers work at the same time for a while. Their context can be cancelled, as in servers, because some
+// clients use another code path then.
 func (t *redisTurn) run(ctx context.Context, length time.Duration) (redisResult, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -168,7 +168,7 @@ func (t *redisTurn) run(ctx context.Context, length time.Duration) (redisResult,
 	defer expires.Stop()
 	for i := range each {
 		all.Go(func() {
-			// What it sees stays its own until the end: callers are many, and cores few.
+			// Callers share nothing until the end, because they are many and the cores few.
 			r := redisResult{took: spread{}}
 			if err := t.loop(ctx, &over, i, &r); err != nil {
 				cancel(err)
@@ -186,7 +186,7 @@ func (t *redisTurn) run(ctx context.Context, length time.Duration) (redisResult,
 	return sum, context.Cause(ctx)
 }
 
-// loop asks once at least, however short the turn.
+// loop acquires until the turn is over, at least once.
 func (t *redisTurn) loop(ctx context.Context, over *atomic.Bool, caller int, r *redisResult) error {
 	every := redisTimed
 	if t.callers == 1 {

@@ -13,49 +13,49 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-// FlatRow is what an acquire costs Redis when there is a number of something that it has nothing to
-// do with.
+// FlatRow is the cost of an acquire for Redis in the presence of a number of unrelated things, such as agents or
+// waiters.
 type FlatRow struct {
 	What   string  `json:"what"`
 	Size   int     `json:"size"`
 	Server float64 `json:"redis_cpu_us_per_acquire"`
 	Best   float64 `json:"best_redis_cpu_us_per_acquire"`
-	Ratio  float64 `json:"ratio"`            // to the smallest size
-	Idle   float64 `json:"redis_cpu_idle"`   // the part of a processor that Redis uses while nobody asks
+	Ratio  float64 `json:"ratio"`            // compared with the smallest size
+	Idle   float64 `json:"redis_cpu_idle"`   // part of a processor that Redis uses while no caller acquires
 	Failed string  `json:"failed,omitempty"` // why there are no figures
 }
 
-// flatContender is something of which there can be many, and what is asked of Redis then.
+// flatContender is something that can exist in large numbers, with the steps to measure then.
 type flatContender struct {
 	whats []string
-	// prepare makes so many of it, and returns a step for each question.
+	// prepare creates size of them, and returns a step for each of whats.
 	prepare func(ctx context.Context, server *redisrun.Server, size int) (steps []flatStep, done func() error, err error)
 }
 
-// flatStep is a few acquires. It returns how many.
+// flatStep makes a few acquires. It returns their number.
 type flatStep func(context.Context) (int, error)
 
-// Sluice adds itself in sluiceflat.go; of nobody else there is anything to show.
+// flatContenders are the contenders. Only Sluice has any, in sluiceflat.go.
 var flatContenders []flatContender
 
-// flatSizes are those up to the largest.
+// flatSizes returns the sizes to measure, up to the largest.
 func flatSizes(largest int) []int {
 	sizes := slices.DeleteFunc([]int{minCrowd, 1000}, func(n int) bool { return n >= largest })
 	return append(sizes, largest)
 }
 
-// flatTurn is a question at a size. Each size has its own server: what one of them does by itself is
-// not the others'.
+// flatTurn is one of whats at one size. Each size has its own server, so that its background work does not affect the
+// others.
 type flatTurn struct {
 	what   string
 	size   int
 	server *redisrun.Server
 	step   flatStep
 	seen   []flatSeen
-	err    error // it is over with this one
+	err    error // set when it failed; then it is not measured again
 }
 
-// flatSeen is processor time for each acquire in microseconds, and for each second of rest.
+// flatSeen is Redis's processor time in microseconds per acquire, and its part of a processor while idle.
 type flatSeen struct{ acquire, idle float64 }
 
 func measureFlat(ctx context.Context, opts Options, progress io.Writer) ([]FlatRow, error) {
@@ -70,7 +70,7 @@ func measureFlat(ctx context.Context, opts Options, progress io.Writer) ([]FlatR
 	return rows, nil
 }
 
-// measure goes on where a size cannot be had: that is a result too.
+// measure measures all sizes. If a size cannot be prepared, that is a result too, and it goes on with the others.
 func (c flatContender) measure(ctx context.Context, opts Options, progress io.Writer) (_ []FlatRow, err error) {
 	var turns []*flatTurn
 	for _, size := range flatSizes(opts.Crowd) {
@@ -111,7 +111,7 @@ func (c flatContender) measure(ctx context.Context, opts Options, progress io.Wr
 	return flatRows(turns), ctx.Err()
 }
 
-// flatPatience bounds how long it takes to have so many of something.
+// flatPatience bounds the time to prepare one size.
 const flatPatience = 3 * time.Minute
 
 func (c flatContender) prepareWithin(ctx context.Context, server *redisrun.Server, size int) ([]flatStep, func() error, error) {
@@ -145,7 +145,7 @@ func (t *flatTurn) measure(ctx context.Context, length time.Duration) error {
 	return nil
 }
 
-// spent returns the processor time that the server needs meanwhile, and how long it takes.
+// spent returns the processor time that the server uses during f, and how long f takes.
 func (t *flatTurn) spent(f func() error) (cpu, took time.Duration, err error) {
 	before, err := t.server.CPU()
 	if err != nil {
@@ -160,7 +160,7 @@ func (t *flatTurn) spent(f func() error) (cpu, took time.Duration, err error) {
 	return after - before, took, err
 }
 
-// rest does nothing for a while.
+// rest waits for length or until ctx ends.
 func rest(ctx context.Context, length time.Duration) error {
 	timer := time.NewTimer(length)
 	defer timer.Stop()
@@ -187,7 +187,7 @@ func (t *flatTurn) run(ctx context.Context, length time.Duration) (acquires int,
 	}
 }
 
-// flatRows sorts by question: the sizes of each follow each other.
+// flatRows returns the rows grouped by what they measure, with ascending sizes.
 func flatRows(turns []*flatTurn) []FlatRow {
 	var rows []FlatRow
 	smallest := map[string]float64{}
@@ -197,7 +197,7 @@ func flatRows(turns []*flatTurn) []FlatRow {
 			if i == 0 || s.acquire < row.Best {
 				row.Best = s.acquire
 			}
-			row.Idle += s.idle / float64(len(t.seen)) // it may come and go: no median
+			row.Idle += s.idle / float64(len(t.seen)) // a mean, because idle work comes and goes
 		}
 		if t.err != nil {
 			row = FlatRow{What: t.what, Size: t.size, Failed: t.err.Error()}

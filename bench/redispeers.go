@@ -12,15 +12,15 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-// Names that the bars refer to.
+// Names that the bars use.
 const (
 	nameRedisRate = "redis_rate"
 	nameScript    = "bucket script on rueidis"
 	nameRedisOne  = "sluice, 1 limit"
 )
 
-// The contenders that share a limit in Redis, all with their clients' defaults. Sluice adds itself
-// in sluiceredis.go.
+// redisContenders are the contenders that share a limit in Redis, with the defaults of their clients. Sluice adds
+// itself in sluiceredis.go.
 var redisContenders = []redisContender{
 	{nameRedisRate, openRedisRate},
 	{nameScript, openScript},
@@ -41,7 +41,7 @@ func openRedisRate(_ context.Context, server *redisrun.Server, _ int) (redisTake
 	return redisTaker{take: take, done: client.Close}, nil
 }
 
-// bucketScript is a token bucket as people write it: what is left and since when, on the server's
+// bucketScript is a token bucket as people write it by hand: the remaining tokens and their time, by the server's
 // clock.
 const bucketScript = `
 local time = redis.call('TIME')
@@ -83,7 +83,7 @@ func openBucketScript(server *redisrun.Server, rate, burst int) (redisTaker, err
 	return redisTaker{take: take, done: closed(client)}, nil
 }
 
-// openPing is the floor: the way there and back.
+// openPing is the lower bound: one round trip.
 func openPing(_ context.Context, server *redisrun.Server, _ int) (redisTaker, error) {
 	client, err := dialRueidis(server)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-// usage is what was used up to some moment.
+// usage is the resources used up to a time.
 type usage struct {
 	server, client time.Duration // processor time
-	calls          int           // that Redis was sent, as far as contenders make them
+	calls          int           // commands sent to Redis, of the kinds that contenders use
 }
 
 func usageOf(ctx context.Context, server *redisrun.Server) (u usage, err error) {
@@ -29,8 +29,7 @@ func usageOf(ctx context.Context, server *redisrun.Server) (u usage, err error) 
 	return u, err
 }
 
-// callsIn adds up the calls that come from outside: what scripts do themselves is counted by
-// Redis as well, under other names.
+// callsIn sums the calls that come from clients. Redis also counts the commands that scripts run, under other names.
 func callsIn(info string) (calls int, err error) {
 	for line := range strings.Lines(info) {
 		name, rest, _ := strings.Cut(strings.TrimSpace(line), ":")

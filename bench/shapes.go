@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// Names that the bars refer to.
+// Names that the bars use.
 const (
 	nameSluice   = "sluice"
 	nameXTime    = "x/time/rate"
@@ -15,7 +15,7 @@ const (
 	shapeKeys    = "100,000 keys, 1 thread"
 	shapeFour    = "4 limits at once, 1 thread"
 	manyKeys     = 100_000
-	wideOpen     = 1_000_000_000 // a second: nothing ever waits
+	wideOpen     = 1_000_000_000 // per second: nothing ever waits
 	fourLimits   = 4
 	keyOrderSeed = 1
 )
@@ -42,8 +42,8 @@ func shapes() []shape {
 	}
 }
 
-// keyNames returns n names in an order that defeats prefetching: callers do not
-// come sorted. The order is the same for everyone.
+// keyNames returns n names in an order that defeats prefetching, because real callers do not come sorted. The order is
+// the same for all contenders.
 func keyNames(n int) []string {
 	names := make([]string, n)
 	for i := range names {

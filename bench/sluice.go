@@ -12,9 +12,8 @@ import (
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
 
-// Everything the benchmark asks of Sluice in one process is in this file: the public API as
-// a program would use it, ids and counters on. Build with -tags peersonly to
-// measure the others alone.
+// This file has everything that the benchmark uses of Sluice in one process: the public API as a program would use it,
+// with ids and counters on. Build with -tags peersonly to measure only the peers.
 
 func init() {
 	single = append(single, contender{nameSluice, sluiceAllow(oneLimit)})

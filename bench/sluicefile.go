@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehq/sluice/store/filestore"
 )
 
-// Everything that the processes which share a file ask of Sluice: the store by itself, which
-// is what its bars are about, and a program's way through the gate.
+// This file has what the processes that share a file use of Sluice: the store alone, which its bars are about, and the
+// gate, as a program would use it.
 
 func init() {
 	fileContenders = append(fileContenders,
@@ -38,7 +38,7 @@ var filePool = store.Spec{
 	Overload:   store.Backoff{Start: 5 * time.Second, Factor: 2, Cap: time.Minute},
 }
 
-// filePoolHandle is a process's session, with the room for what it asks.
+// filePoolHandle is a process's session, with reusable operations.
 type filePoolHandle struct {
 	pool     store.Pool
 	ask, end [1]store.Op
@@ -61,15 +61,15 @@ func openFilePool(dir string) (*filePoolHandle, error) {
 	return h, nil
 }
 
-// acquire is one step of the store, decided under its lock.
+// acquire is one operation of the store, decided under its lock.
 func (h *filePoolHandle) acquire() (bool, error) {
 	h.ask[0].ID = store.ID{}
 	err := h.pool.Apply(context.Background(), h.ask[:])
 	return h.ask[0].Result.State == store.Granted, err
 }
 
-// openAcquire times acquires alone. Tickets have to end, else there are ever more of
-// them: they do in a batch that is not timed.
+// openAcquire times acquires alone. It closes the tickets in a batch that is not timed, because otherwise their number
+// would keep growing.
 func openAcquire(dir string) (fileTaker, error) {
 	h, err := openFilePool(dir)
 	if err != nil {
@@ -96,7 +96,7 @@ func openAcquire(dir string) (fileTaker, error) {
 	return fileTaker{take, rest, h.done}, nil
 }
 
-// openComplete times both ends of a request, each a step of its own.
+// openComplete times the acquire and the close of a request, each as an operation of its own.
 func openComplete(dir string) (fileTaker, error) {
 	h, err := openFilePool(dir)
 	if err != nil {
@@ -125,7 +125,7 @@ func ended(ops []store.Op) error {
 	return nil
 }
 
-// openGate is the public API, with a store that processes share.
+// openGate uses the public API with a store that processes share.
 func openGate(dir string) (fileTaker, error) {
 	ctx := context.Background()
 	g, err := sluice.Open(ctx, sluice.Config{

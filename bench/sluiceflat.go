@@ -15,8 +15,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// What an acquire costs Redis is asked of the store itself, in batches that are always the same:
-// how many callers meet in one is another question.
+// This file measures the cost of an acquire for Redis at the store itself, in batches of constant size. So the result
+// does not depend on how many callers share a batch.
 
 func init() {
 	flatContenders = append(flatContenders,
@@ -27,9 +27,9 @@ func init() {
 }
 
 const (
-	flatBatch = 8  // acquires in a batch that is measured: fewer than the shortest queue has
-	flatBuild = 64 // operations in a batch that is not
-	places    = 1  // index of the limit that waiters lack
+	flatBatch = 8  // acquires in a measured batch: fewer than the shortest queue has
+	flatBuild = 64 // operations in a batch that is not measured
+	places    = 1  // index of the limit that waiters wait for
 )
 
 func flatPool(name string, waiting int) store.Spec {
@@ -46,7 +46,7 @@ func flatPool(name string, waiting int) store.Spec {
 	}
 }
 
-// flatHandle is a session on a pool of its own.
+// flatHandle is a session on its own pool.
 type flatHandle struct {
 	store   store.Store
 	pool    store.Pool
@@ -54,7 +54,7 @@ type flatHandle struct {
 }
 
 func openFlat(ctx context.Context, server *redisrun.Server, waiting int) (*flatHandle, error) {
-	// What is prepared takes Redis longer than a caller would wait for it.
+	// Preparing takes Redis longer than callers usually wait, hence the long timeout.
 	s, err := store.Open(ctx, server.URL()+"?timeout=20s&prefix="+prefixes.next())
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func openFlat(ctx context.Context, server *redisrun.Server, waiting int) (*flatH
 	return &flatHandle{s, p, map[store.ID]bool{}}, nil
 }
 
-// done sends those away who wait, a few at a time, before it leaves.
+// done cancels the waiting requests, a few at a time, and closes the session.
 func (h *flatHandle) done() error {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
@@ -84,8 +84,8 @@ func (h *flatHandle) done() error {
 	return errors.Join(append(errs, h.pool.Close(), h.store.Close())...)
 }
 
-// apply applies operations, and says which state each must be in then. Those that come while the
-// store is lost for a moment come again: this is not about a busy machine.
+// apply applies operations and checks that each ends in the wanted state. It retries those that find the store lost for
+// a moment, because a busy machine is not what this measures.
 func (h *flatHandle) apply(ctx context.Context, ops []store.Op, want store.State) error {
 	if err := h.pool.Apply(ctx, ops); err != nil {
 		return err
@@ -108,8 +108,8 @@ func (h *flatHandle) apply(ctx context.Context, ops []store.Op, want store.State
 	return nil
 }
 
-// isLost reports that a request was refused because the store cannot be reached. The queue of those who wait
-// for it to be back is shorter than its own, which is never full here.
+// isLost reports whether a request was refused because the store is unreachable. CodeFull counts too: while the store
+// is lost, a shorter queue applies, and the pool's own queue is never full here.
 func isLost(r *store.Result) bool {
 	return r.State == store.Refused && (r.Reason.Code == store.CodeStore || r.Reason.Code == store.CodeFull)
 }
@@ -125,7 +125,7 @@ func asking(agent string) store.Op {
 	return op
 }
 
-// queueing is asking for one of the few places, and waiting for it.
+// queueing asks for one of the few places, and waits for it.
 func queueing(agent string) store.Op {
 	op := asking(agent)
 	op.Amounts[places], op.Wait = 1, -1
@@ -153,7 +153,7 @@ func (h *flatHandle) passAll(ctx context.Context, agents []string, batch int) er
 	return nil
 }
 
-// passing returns the step in which agents take turns.
+// passing returns a step in which agents take turns.
 func (h *flatHandle) passing(agents []string) flatStep {
 	at, turn := 0, make([]string, flatBatch)
 	return func(ctx context.Context) (int, error) {
@@ -192,8 +192,7 @@ func pastRequests(ctx context.Context, server *redisrun.Server, size int) ([]fla
 	return []flatStep{h.passing([]string{"agent"})}, h.done, nil
 }
 
-// fill takes all places, and has so many wait for them, each an agent of its own. It returns the tickets
-// that have the places.
+// fill takes all places and lets size agents wait for them. It returns the tickets that hold the places.
 func (h *flatHandle) fill(ctx context.Context, size int) ([]store.ID, error) {
 	holders := make([]store.Op, flatBatch)
 	for i := range holders {
@@ -234,8 +233,8 @@ func crowdOfWaiters(ctx context.Context, server *redisrun.Server, size int) ([]f
 	return []flatStep{h.passing([]string{"agent"}), h.serving(keyNames(size), held)}, h.done, nil
 }
 
-// serving returns the step of those who wait: all who have a place leave, as many get in line at its end, and
-// those whose turn it is collect their tickets. The queue stays as long as it was.
+// serving returns a step that serves the queue: all holders of a place close, as many agents join the end of the queue,
+// and the next ones collect their tickets. The queue keeps its length.
 func (h *flatHandle) serving(agents []string, held []store.ID) flatStep {
 	told := newNotices()
 	h.pool.Watch(told.add)
@@ -263,7 +262,7 @@ func (h *flatHandle) serving(agents []string, held []store.ID) flatStep {
 			if err != nil {
 				return 0, fmt.Errorf("%d of %d are served: %w", len(polls), len(held), err)
 			}
-			if h.waiting[id] { // else it was told before: that may be
+			if h.waiting[id] { // otherwise it was reported before, which is allowed
 				delete(h.waiting, id)
 				polls = append(polls, store.Op{Kind: store.OpPoll, ID: id})
 			}
@@ -279,15 +278,15 @@ func (h *flatHandle) serving(agents []string, held []store.ID) flatStep {
 }
 
 const (
-	collectWithin = 10 * time.Second // for those whose turn it is to be told
-	leaveWithin   = 20 * time.Second // for those who wait to be sent away
+	collectWithin = 10 * time.Second // for the next ones to be notified
+	leaveWithin   = 20 * time.Second // for all waiting requests to be cancelled
 )
 
-// notices are what the store has told of tickets, until they are read.
+// notices holds the store's notifications about tickets until they are read.
 type notices struct {
 	mu  sync.Mutex
 	ids []store.ID
-	new chan struct{} // holds a token once there is something to read
+	new chan struct{} // holds a token when there is something to read
 }
 
 func newNotices() *notices { return &notices{new: make(chan struct{}, 1)} }

@@ -19,7 +19,7 @@ func init() {
 	proxyContenders = append(proxyContenders, proxyContender{nameThroughUs, openSluiceProxy})
 }
 
-// openSluiceProxy is the proxy with limits wide open, prices, and usage read from every answer.
+// openSluiceProxy opens the proxy with limits that never bind, with prices, and with usage read from every response.
 func openSluiceProxy(ctx context.Context, up *url.URL) (http.Handler, string, func() error, error) {
 	limits := []sluice.Limit{
 		{Name: "requests", Kind: sluice.Bucket, Size: 1 << 30, Window: time.Minute},

@@ -13,8 +13,8 @@ import (
 	_ "github.com/sluicehq/sluice/store/redisstore"
 )
 
-// What callers that share a limit in Redis ask of Sluice: the public API, as a program
-// would use it. Every ticket is closed.
+// This file has what callers that share a limit in Redis use of Sluice: the public API, as a program would use it. They
+// close every ticket.
 
 func init() {
 	redisContenders = append(redisContenders,
@@ -36,13 +36,13 @@ var (
 	}, redisOneLimit...)
 )
 
-// asItComes is a configuration that says nothing but the limits.
+// asItComes returns a configuration with default settings.
 func asItComes(limits []sluice.Limit) sluice.Config {
 	return sluice.Config{Resources: map[string]sluice.Resource{resource: {Limits: limits}}}
 }
 
-// bare is one in which nothing is kept for others, as with any plain limiter. It says so also where
-// it makes no difference: a bucket has nothing to keep.
+// bare returns a configuration that reserves nothing for other callers, like any plain limiter. It is also used for
+// buckets, where it makes no difference.
 func bare(limits []sluice.Limit) sluice.Config {
 	return sluice.Config{
 		NoShares: true, NoPacing: true,
@@ -80,7 +80,7 @@ func openRedisGate(config sluice.Config, agent func(caller int) string) func(con
 	}
 }
 
-// prefixes keep pools on one server apart.
+// prefixes keeps pools on the same server apart.
 var prefixes counter
 
 type counter int

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// What a fleet behind the proxy asks of Sluice for each request of its clients.
+// This file has what the proxy of a fleet uses of Sluice for each client request.
 
 func init() {
 	usedMemory = append(usedMemory, contender{nameUsed, openUsedMemory})
@@ -25,7 +25,7 @@ func init() {
 
 const inputTokens = "input_tokens"
 
-// usedConfig is the preset of a provider, with sizes beyond what anything here can do.
+// usedConfig is the preset of a provider, with sizes that nothing here can reach.
 const usedConfig = `
 resources:
   api:
@@ -43,7 +43,7 @@ type fleet struct {
 	callers  []usedCaller
 }
 
-// usedCaller keeps what it states between its requests: a caller that makes it anew for each request allocates twice.
+// usedCaller reuses its amounts between requests. Making them anew would allocate twice per request.
 type usedCaller struct {
 	ticket sluice.Ticket
 	sent   int
@@ -74,7 +74,7 @@ func openFleet(ctx context.Context, store string, callers int) (*fleet, error) {
 	return f, nil
 }
 
-// take acquires for a caller: requests differ in length, as prompts do.
+// take acquires for a caller. Requests differ in length, as prompts do.
 func (f *fleet) take(ctx context.Context, caller int) (err error) {
 	c := &f.callers[caller]
 	c.sent++
@@ -144,7 +144,7 @@ func openUsedRedis(ctx context.Context, server *redisrun.Server, callers int) (r
 	return redisTaker{take, f.end, f.gate.Close}, nil
 }
 
-// openUsedMachine opens a gate of its own, as another machine would.
+// openUsedMachine opens a separate gate, as another machine would.
 func openUsedMachine(ctx context.Context, url string, number int) (machine, error) {
 	f, err := openFleet(ctx, url, usedAgents)
 	if err != nil {

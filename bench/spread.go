@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// spread counts times by size, to within a sixty-fourth: as much of many samples as is needed
-// for their quantiles, small enough to be sent to another process.
+// spread counts times by size, to within 1/64. That is precise enough for quantiles, and small enough to send to
+// another process.
 type spread map[int]int
 
 const spreadBits = 6
 
-// slotOf keeps the leading bits of d, and how many were dropped.
+// slotOf combines the leading bits of d with the number of dropped bits.
 func slotOf(d time.Duration) int {
 	n := uint64(max(d, 0))
 	drop := max(bits.Len64(n)-spreadBits-1, 0)

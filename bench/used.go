@@ -14,9 +14,9 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-// Used is the part that measures the call that users make: a whole ticket, which is acquired, answered, settled and
-// closed, by 128 agents in three classes, with the limits and policies of a provider's preset. Peers stand beside it
-// with the one check that they make. The other parts measure easier calls.
+// Used is the part that measures what users call: a whole ticket, which is acquired, answered, settled and closed. 128
+// agents in three classes do that, with the limits and policies of a provider's preset. Peers are measured with the one
+// check that they make. The other parts measure easier calls.
 type Used struct {
 	Memory []AllowRow `json:"memory"`
 	File   []FileRow  `json:"file"`

@@ -17,33 +17,32 @@ import (
 
 const (
 	waitingCallers = 1000
-	waitingRate    = 5000 // a second
+	waitingRate    = 5000 // per second
 	waitingBurst   = 50
 )
 
 // WaitedRow is how one contender serves many callers that all have to wait.
 type WaitedRow struct {
 	Name  string  `json:"name"`
-	Share float64 `json:"share"` // of what the rate admits, released in time
-	// Peak is the most that had been released at any moment, as a share of what the
-	// rate admitted until then; above 1 the limiter gave too much.
+	Share float64 `json:"share"` // part of what the rate admits that was released in time
+	// Peak is the highest ratio at any time of the released callers to what the rate had admitted by then. Above 1 the
+	// limiter released too many.
 	Peak float64 `json:"peak"`
 	CPU  float64 `json:"cpu_us_per_release"`
-	// Overtaken is the share of callers that woke after one who asked later. Go wakes
-	// timers in steps, so some of it is the scheduler's.
+	// Overtaken is the share of callers that woke after a caller that had asked later. Go wakes timers in steps, so the
+	// scheduler causes some of it.
 	Overtaken float64 `json:"overtaken"`
-	// Inversions counts grants given to a later request first, by the limiter's own
-	// record; -1 where it keeps none.
+	// Inversions counts grants that a later request got first, by the limiter's own record; -1: it keeps none.
 	Inversions int     `json:"grant_inversions"`
-	Ratio      float64 `json:"cpu_ratio"` // to x/time/rate
+	Ratio      float64 `json:"cpu_ratio"` // compared with x/time/rate
 }
 
-// grant is the limiter's own record of a release: its place in the order of asking,
-// and when it was granted. Zero where the limiter keeps none.
+// grant is the limiter's own record of a release: its place in the order of requests, and when it was granted. It is
+// zero if the limiter keeps no record.
 type grant struct{ place, at int64 }
 
-// waiter is a limiter that can make callers wait. head is how many it may release
-// at the very start, before the rate counts.
+// waiter is a limiter that can make callers wait. head is the number that it may release at the start, before the rate
+// counts.
 type waiter struct {
 	name  string
 	head  int
@@ -65,7 +64,7 @@ var waiters = []waiter{
 	}},
 }
 
-// release is one caller let through: when, and the order it asked in.
+// release records when a caller was let through, and the order in which it asked.
 type release struct {
 	at    time.Duration
 	asked int64
@@ -93,7 +92,7 @@ func measureWaiting(opts Options) ([]WaitedRow, error) {
 			CPU:       medianOf(seen[i], func(r WaitedRow) float64 { return r.CPU }),
 			Overtaken: medianOf(seen[i], func(r WaitedRow) float64 { return r.Overtaken }),
 		}
-		for _, one := range seen[i] { // promises that one bad round breaks
+		for _, one := range seen[i] { // one bad round breaks these promises
 			row.Peak = max(row.Peak, one.Peak)
 			row.Inversions += one.Inversions
 		}
@@ -114,13 +113,13 @@ func measureWaiting(opts Options) ([]WaitedRow, error) {
 func waitOnce(w waiter, length time.Duration) (WaitedRow, error) {
 	runtime.GC()
 	cpuBefore := cpuTime()
-	began := time.Now() // before the limiter exists: no release can be too early by mistake
+	began := time.Now() // before the limiter exists, so that no release seems too early
 	wait, done, err := w.build()
 	if err != nil {
 		return WaitedRow{}, err
 	}
 	defer done()
-	// No deadline: a limiter that sees it coming would refuse the last waiters.
+	// Without a deadline, because a limiter that knows it would refuse the last waiters.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var (
@@ -148,8 +147,8 @@ func waitOnce(w waiter, length time.Duration) (WaitedRow, error) {
 	return judge(w, slices.Concat(perEach...), end, cpu), nil
 }
 
-// judge holds the releases against the rate. They are stamped after the caller
-// woke, so a stamp is never earlier than the grant.
+// judge compares the releases with the rate. A release is recorded after the caller woke, so never earlier than the
+// grant.
 func judge(w waiter, all []release, end, cpu time.Duration) WaitedRow {
 	all = slices.DeleteFunc(all, func(r release) bool { return r.at > end })
 	slices.SortFunc(all, func(a, b release) int { return int(a.at - b.at) })
@@ -176,8 +175,7 @@ func judge(w waiter, all []release, end, cpu time.Duration) WaitedRow {
 	return row
 }
 
-// inversions counts grants that were given later than that of a request behind
-// them.
+// inversions counts grants that are later than the grant of a request behind them.
 func inversions(all []release) int {
 	byPlace := slices.SortedFunc(slices.Values(all), func(a, b release) int { return int(a.grant.place - b.grant.place) })
 	count, latest := 0, int64(0)

@@ -17,23 +17,23 @@ import (
 
 var errEnded = errors.New("it ended by itself")
 
-// contender is a way to cope with a limit.
+// contender is one way to handle a limit.
 type contender struct {
 	name  string
 	about string
 	open  func(ctx context.Context, s *setting) (*way, error)
 }
 
-// way is a contender that is open: where the agents send, and what stands in between.
+// way is an opened contender: where the agents send their requests, and the programs in between.
 type way struct {
-	gate       string   // the limiter inside the programs: a file of node/gates
-	bases      []string // addresses, which agents take in turn
+	gate       string   // limiter inside the agents' programs: a file in node/gates
+	bases      []string // addresses, which agents use in turn
 	key        string
-	priorities map[string]int // sent with each request, if the contender knows them
+	priorities map[string]int // sent with each request, if the contender supports them
 	running    []*process
 }
 
-// contenders are all of them, in the order in which they run.
+// contenders returns all contenders, in the order in which they run.
 func contenders() []contender {
 	return []contender{
 		{direct, "the client's own retries", inside("none")},
@@ -48,14 +48,14 @@ func contenders() []contender {
 	}
 }
 
-// inside is a limiter within the programs.
+// inside returns a contender that limits inside the agents' programs.
 func inside(gate string) func(context.Context, *setting) (*way, error) {
 	return func(_ context.Context, s *setting) (*way, error) {
 		return &way{gate: gate, key: apiKey, bases: []string{s.target + "/v1"}}, nil
 	}
 }
 
-// openLiteLLM sets it up as its documentation says for a deployment with a limit of requests per minute.
+// openLiteLLM configures LiteLLM as its documentation says for a deployment with a limit on requests per minute.
 func openLiteLLM(ctx context.Context, s *setting) (*way, error) {
 	const master = "sk-compare-master-0123456789abcdef"
 	config := map[string]any{
@@ -65,7 +65,7 @@ func openLiteLLM(ctx context.Context, s *setting) (*way, error) {
 		}},
 		"router_settings": map[string]any{"routing_strategy": "usage-based-routing-v2", "num_retries": 3},
 	}
-	text, err := json.Marshal(config) // JSON is YAML
+	text, err := json.Marshal(config) // JSON is valid YAML
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,8 @@ func openSluiceRedis(ctx context.Context, s *setting) (*way, error) {
 // openSluice starts daemons that share a store. Agents and classes come as headers.
 func openSluice(ctx context.Context, s *setting, store string, daemons int) (*way, error) {
 	file := filepath.Join(s.dir, "sluice.yaml")
-	// The dialect is generic, because OpenAI's headers are about a minute and this limit is not: it is told, as to all others.
+	// The dialect is generic, because OpenAI's headers state a limit per minute, which this provider does not have.
+	// Like all contenders, Sluice gets the limit in its configuration.
 	text := fmt.Sprintf("store: %s\npresets: off\nresources:\n  llm:\n    provider: generic\n    upstream: %s\n    limits:\n      - {name: requests, size: %d/%s, burst: %[3]d}\n",
 		store, s.target, s.size, window)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -140,14 +141,14 @@ func openSluice(ctx context.Context, s *setting, store string, daemons int) (*wa
 	return w, nil
 }
 
-// process is a program that stands between.
+// process is a program between the agents and the provider.
 type process struct {
 	cmd   *exec.Cmd
 	log   string
 	ended chan struct{}
 }
 
-// launch starts a program in a group of its own, its output in a file.
+// launch starts a program in its own process group. Its output goes to a file.
 func launch(dir string, env []string, program string, args ...string) (*process, error) {
 	out, err := os.CreateTemp(dir, "log")
 	if err != nil {
@@ -168,7 +169,7 @@ func launch(dir string, env []string, program string, args ...string) (*process,
 	return p, nil
 }
 
-// way waits until the program answers.
+// way waits until the program answers and returns it as a way.
 func (p *process) way(ctx context.Context, health, base, key string, within time.Duration) (*way, error) {
 	if err := answers(ctx, health, within, p.ended); err != nil {
 		p.stop()
@@ -178,7 +179,7 @@ func (p *process) way(ctx context.Context, health, base, key string, within time
 	return &way{gate: "none", key: key, bases: []string{base}, running: []*process{p}}, nil
 }
 
-// stop ends the program and all that it started.
+// stop ends the program and all processes of its group.
 func (p *process) stop() {
 	syscall.Kill(-p.cmd.Process.Pid, syscall.SIGTERM)
 	select {
@@ -197,7 +198,7 @@ func (w *way) close() {
 	all.Wait()
 }
 
-// freePort is one that no program listens on. Another could take it before ours does: then the run fails and says so.
+// freePort returns a port that no program listens on. If another program takes it first, the run fails with an error.
 func freePort() (string, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -208,7 +209,7 @@ func freePort() (string, error) {
 	return port, err
 }
 
-// plainEnv is the environment without what would lead a program elsewhere.
+// plainEnv returns the environment without variables that would redirect a program, such as proxies.
 func plainEnv() (env []string) {
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")

@@ -14,13 +14,13 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// product is how the names of our own rows begin.
+// product is the prefix of the names of Sluice's own rows.
 const product = "Sluice"
 
 //go:embed comparison.md.tmpl
 var page string
 
-// writeDocs writes the page and its picture.
+// writeDocs writes the comparison page and its picture.
 func writeDocs(dir string, results []*Result) error {
 	t, err := template.New("page").Parse(page)
 	if err != nil {
@@ -48,7 +48,7 @@ func writeDocs(dir string, results []*Result) error {
 	return picture.Close()
 }
 
-// ahead says in which columns a peer is better than both rows of ours.
+// ahead lists the columns in which a peer is better than both of Sluice's rows.
 func ahead(results []*Result) (all []string) {
 	for i, f := range better {
 		if f == nil {
@@ -69,7 +69,7 @@ func ahead(results []*Result) (all []string) {
 	return all
 }
 
-// failures says of each contender whose calls failed why most of them did.
+// failures lists the contenders with failed calls, each with the most frequent reason.
 func failures(results []*Result) (all []string) {
 	for _, r := range results {
 		if r.Why != "" {
@@ -79,7 +79,7 @@ func failures(results []*Result) (all []string) {
 	return all
 }
 
-// asReport says the results in the words of a simulation, which has a picture already.
+// asReport converts the results to a report of a simulation, which package plot can draw.
 func asReport(results []*Result) (*sim.Scenario, *sim.Report) {
 	sc := &sim.Scenario{Name: "One limit, nine ways to cope with it", About: "40 agents on one key make 240 calls; the provider allows four a second, and 40 at once. make compare",
 		Limits: []sim.Limit{{Name: "requests", Unit: sim.Requests, Kind: store.Bucket, Size: limitSize, Burst: limitSize, Window: window}}}

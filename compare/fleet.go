@@ -15,17 +15,18 @@ import (
 
 const (
 	processes = 8
-	patience  = 3 * time.Minute // for a run of the fleet
-	headStart = 4 * time.Second // for the processes to start in
+	patience  = 3 * time.Minute // for one run of the fleet
+	headStart = 4 * time.Second // for the processes to start
 )
 
-// burst is some calls that an agent makes at once, at a time in milliseconds after the start or when those before it are done.
+// burst is a number of calls that an agent makes at once. It begins At milliseconds after the start, or when the
+// agent's previous burst is done if that is later.
 type burst struct {
 	At    int `json:"at"`
 	Calls int `json:"calls"`
 }
 
-// agent is one of the fleet.
+// agent is one agent of the fleet.
 type agent struct {
 	Name   string  `json:"name"`
 	Class  string  `json:"class"`
@@ -33,8 +34,8 @@ type agent struct {
 	Bursts []burst `json:"bursts"`
 }
 
-// agents is the fleet. 8 urgent agents make a call now and then. 16 make two bursts of three calls. 16 work in the background: half of them
-// want all their calls at once, the others make one after the other.
+// agents returns the fleet. 8 urgent agents make a call now and then. 16 agents make two bursts of three calls. 16 work
+// in the background: half of them want all their calls at once, the others make one call after the other.
 func agents() []agent {
 	var all []agent
 	for i := range 40 {
@@ -57,7 +58,7 @@ func agents() []agent {
 	return all
 }
 
-// calls are all that the agents make.
+// calls returns the number of calls of all agents.
 func calls(all []agent) (n int) {
 	for _, a := range all {
 		for _, b := range a.Bursts {
@@ -67,7 +68,7 @@ func calls(all []agent) (n int) {
 	return n
 }
 
-// ended is a call that is over.
+// ended is a finished or failed call.
 type ended struct {
 	Agent  string `json:"agent"`
 	Class  string `json:"class"`
@@ -78,7 +79,7 @@ type ended struct {
 
 func (e *ended) took() time.Duration { return time.Duration(e.Done-e.Asked) * time.Millisecond }
 
-// limit is what a limiter inside the programs is told.
+// limit is the configuration of a limiter inside the agents' programs.
 type limit struct {
 	Size   int64        `json:"size"`
 	Window int64        `json:"windowMillis"`
@@ -86,7 +87,7 @@ type limit struct {
 	File   string       `json:"file"`
 }
 
-// plan is what a process of the fleet is told.
+// plan is the input of a process of the fleet.
 type plan struct {
 	Gate       string         `json:"gate"`
 	Limit      limit          `json:"limit"`
@@ -97,7 +98,8 @@ type plan struct {
 	Priorities map[string]int `json:"priorities,omitempty"`
 }
 
-// runFleet runs all agents to their end, or until patience ends, and returns the calls that are over and when the first could begin.
+// runFleet runs all agents to their end, or until patience is over. It returns the calls that have ended, and the start
+// time.
 func runFleet(ctx context.Context, w *way, l limit) (done []ended, began time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, headStart+patience)
 	defer cancel()
@@ -137,7 +139,7 @@ func runFleet(ctx context.Context, w *way, l limit) (done []ended, began time.Ti
 	return done, began, first
 }
 
-// node runs a script of ours with a plan, and hands on each line that it prints.
+// node runs a script with a plan as its input, and calls heard with each line that it prints.
 func node(ctx context.Context, script string, plan any, heard func(line []byte)) error {
 	in, err := json.Marshal(plan)
 	if err != nil {
@@ -162,13 +164,13 @@ func node(ctx context.Context, script string, plan any, heard func(line []byte))
 	return nil
 }
 
-// tail is the end of what a program printed.
+// tail returns the last lines of a program's output.
 func tail(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-8):], "\n")
 }
 
-// quantile is the value that a share q of all are at most; 0 if there are none.
+// quantile returns the q-quantile of all values, or 0 if there are none.
 func quantile(all []time.Duration, q float64) time.Duration {
 	if len(all) == 0 {
 		return 0

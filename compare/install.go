@@ -14,7 +14,8 @@ import (
 
 const installWithin = 15 * time.Minute
 
-// install installs the peers, as the lock files say, unless they are there. It returns the directory of the programs from PyPI.
+// install installs the peers in the versions of the lock files, unless they are installed already. It returns the
+// directory of the programs from PyPI.
 func install(ctx context.Context, cache string) (programs string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, installWithin)
 	defer cancel()
@@ -45,7 +46,7 @@ func install(ctx context.Context, cache string) (programs string, err error) {
 	return programs, nil
 }
 
-// once does something if a lock file is not the one that it was done for.
+// once calls do unless it has already succeeded with the same lock file. The file mark records that.
 func once(lock, mark string, do func() error) error {
 	text, err := os.ReadFile(lock)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command compare runs one real fleet against one strict provider, once without a gate, once with each peer, and with Sluice, and prints
-// what the provider saw. The provider is sim/mock, and its log is the judge; the fleet is eight Node processes with the official client of
-// OpenAI. Peers come from npm and PyPI in pinned versions.
+// Command compare runs one real fleet against one strict provider: without a gate, with each peer, and with Sluice. It
+// prints what the provider saw. The provider is sim/mock, and its log is the measure. The fleet is eight Node processes
+// with OpenAI's official client. Peers come from npm and PyPI in pinned versions.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// options are the flags.
+// options are the command line flags.
 type options struct {
 	only   string
 	sluice string
@@ -92,12 +92,12 @@ func run(ctx context.Context, o options) error {
 	return show(os.Stdout, results, o.json)
 }
 
-// wanted tells whether a list of parts of names has one of this name.
+// wanted reports whether name contains one of the comma-separated parts of only. An empty only matches all names.
 func wanted(only, name string) bool {
 	return only == "" || slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(name, part) })
 }
 
-// added sets what each contender adds to a direct call.
+// added sets the latency that each contender adds to a direct call.
 func added(results []*Result) error {
 	i := slices.IndexFunc(results, func(r *Result) bool { return r.Name == direct })
 	if i < 0 {
@@ -119,17 +119,17 @@ func show(w io.Writer, results []*Result, asJSON bool) error {
 	return err
 }
 
-// direct is the run that all others are measured by.
+// direct is the name of the run that all others are compared with.
 const direct = "no gate"
 
-// setting is what every contender is given.
+// setting is the environment that a contender gets.
 type setting struct {
-	sluice string // the binary
-	python string // the directory of the programs from PyPI
-	dir    string // to keep things in; removed afterwards
+	sluice string // path of the binary
+	python string // directory of the programs from PyPI
+	dir    string // temporary directory
 	redis  redisAddress
-	target string // where the provider is
-	size   int64  // of the limit
+	target string // URL of the provider
+	size   int64  // size of the limit
 }
 
 type redisAddress struct {
@@ -139,5 +139,5 @@ type redisAddress struct {
 
 func (s *setting) redisURL() string { return fmt.Sprintf("redis://%s:%d", s.redis.Host, s.redis.Port) }
 
-// none is what stands in the table where a figure does not apply.
+// none formats a table cell: "-" if a figure does not apply.
 func none(text string) string { return cmp.Or(text, "-") }

@@ -16,31 +16,31 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-// Result is what became of the fleet with one contender.
+// Result is the result of the fleet with one contender.
 type Result struct {
 	Name     string  `json:"name"`
 	About    string  `json:"about"`
 	Calls    int     `json:"calls"`
 	Finished int     `json:"finished"`
 	Refused  int     `json:"refused"`  // 429s, by the provider's log
-	Accepted int     `json:"accepted"` // by the same
+	Accepted int     `json:"accepted"` // by the same log
 	Used     float64 `json:"quota_used"`
 	Took     float64 `json:"took_s"`
 	OfIdeal  float64 `json:"times_ideal"`
 	Urgent   float64 `json:"urgent_median_s"`
 	UrgentAt float64 `json:"urgent_p95_s"`
 	Jain     float64 `json:"jain"`
-	Median   float64 `json:"median_ms"` // of a call without limits
+	Median   float64 `json:"median_ms"` // of a single caller without limits
 	Added    float64 `json:"added_ms"`
 	Rate     float64 `json:"requests_per_s"`
-	Memory   float64 `json:"memory_mb"` // at most, of the programs in between; 0: there are none
+	Memory   float64 `json:"memory_mb"` // peak of the programs in between; 0: none
 	Why      string  `json:"why_failed,omitempty"`
 
 	log   []arrival
 	began time.Time
 }
 
-// measure runs the fleet with one contender, then measures what it costs where no limit is near.
+// measure runs the fleet with one contender, then measures the contender's overhead without a limit.
 func measure(ctx context.Context, c contender, s *setting) (*Result, error) {
 	r := &Result{Name: c.name, About: c.about, Calls: calls(agents())}
 	err := with(ctx, c, s, limitSize, func(w *way, p *provider, l limit) error {
@@ -65,7 +65,7 @@ func measure(ctx context.Context, c contender, s *setting) (*Result, error) {
 	return r, err
 }
 
-// with opens a contender before a provider of its own, with a Redis and a directory of their own. A size of 0 is no limit.
+// with opens a contender with its own provider, Redis and directory, and calls do. A size of 0 means no limit.
 func with(ctx context.Context, c contender, s *setting, size int64, do func(*way, *provider, limit) error) error {
 	dir, err := os.MkdirTemp("", "compare")
 	if err != nil {
@@ -107,7 +107,7 @@ func with(ctx context.Context, c contender, s *setting, size int64, do func(*way
 	return do(w, p, l)
 }
 
-// judge reads the figures off the provider's log and what the agents say.
+// judge computes the figures from the provider's log and the agents' reports.
 func (r *Result) judge(done []ended, log []arrival, began time.Time) {
 	slices.SortFunc(log, func(a, b arrival) int { return a.at.Compare(b.at) })
 	r.log, r.began = log, began
@@ -155,13 +155,13 @@ func (r *Result) judge(done []ended, log []arrival, began time.Time) {
 	}
 }
 
-// ideal is how long the calls take if each is sent as soon as the bucket has room for it.
+// ideal returns how long the calls take if each is sent as soon as the bucket has room for it.
 func ideal(n int) time.Duration {
 	return time.Duration(n-limitSize)*window/limitSize + latency
 }
 
-// jain is the fairness between the background agents, who all want the same at the same time: Jain's index over how many calls of
-// each were done when half of all their calls were. 1 is equal.
+// jain returns the fairness between the background agents, which all want the same at the same time. It is Jain's index
+// over the number of calls that each had done when half of all their calls were done. 1 means equal.
 func jain(done []ended) float64 {
 	counts, want := map[string]float64{}, 0
 	for _, a := range agents() {
@@ -190,7 +190,7 @@ func jain(done []ended) float64 {
 	return sum * sum / (float64(len(counts)) * squares)
 }
 
-// load measures what a call costs where no limit is near.
+// load measures the cost of a call without a limit.
 func (r *Result) load(ctx context.Context, w *way, l limit) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -213,7 +213,8 @@ func (r *Result) load(ctx context.Context, w *way, l limit) error {
 	return nil
 }
 
-// peakMemory is the most that programs and all that they started have had in memory, in megabytes. 0 where the system does not tell.
+// peakMemory returns the peak memory of the programs and their child processes, in megabytes. It is 0 if the system
+// does not report it.
 func peakMemory(all []*process) (mb float64) {
 	groups := map[string]bool{}
 	for _, p := range all {

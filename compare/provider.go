@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	limitSize = 40 // as a bucket: so many at once, filled again within the window
+	limitSize = 40 // of a bucket: this many at once, refilled within the window
 	window    = 10 * time.Second
 	latency   = 300 * time.Millisecond
 	model     = "gpt-5.2"
@@ -30,7 +30,7 @@ type arrival struct {
 	accepted bool
 }
 
-// provider is a strict one, with a log.
+// provider is a strict mock provider with a log.
 type provider struct {
 	url    string
 	server *http.Server
@@ -40,7 +40,7 @@ type provider struct {
 	log []arrival
 }
 
-// newProvider starts one; a size of 0 is no limit.
+// newProvider starts a provider. A size of 0 means no limit.
 func newProvider(size int64) (*provider, error) {
 	opts := mock.Options{Provider: "openai"}
 	if size > 0 {
@@ -70,7 +70,7 @@ func (p *provider) close() {
 	p.mock.Close()
 }
 
-// Every request names its agent in its text, because not every proxy passes headers on.
+// named finds the agent's name. Every request has it in its text, because some proxies do not forward headers.
 var named = regexp.MustCompile(`\[([a-z0-9]+)/[0-9]+\]`)
 
 func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
@@ -96,14 +96,14 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 	p.mock.ServeHTTP(seen, r)
 }
 
-// arrivals is what has arrived so far.
+// arrivals returns the log so far.
 func (p *provider) arrivals() []arrival {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]arrival(nil), p.log...)
 }
 
-// statusWriter remembers the status.
+// statusWriter records the status of the response.
 type statusWriter struct {
 	http.ResponseWriter
 	status int
@@ -125,7 +125,7 @@ func (w *statusWriter) Write(b []byte) (int, error) {
 
 func (w *statusWriter) Flush() { http.NewResponseController(w.ResponseWriter).Flush() }
 
-// answers waits until an address answers a GET.
+// answers waits until url answers a GET with a status below 500, or the program has ended.
 func answers(ctx context.Context, url string, within time.Duration, ended <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// line is a result in short.
+// line formats a result in one line.
 func (r *Result) line() string {
 	text := fmt.Sprintf("%d of %d calls, %d 429s, %.0f s (%.2f times ideal), urgent %.1f s, %.0f requests/s without a limit",
 		r.Finished, r.Calls, r.Refused, r.Took, r.OfIdeal, r.Urgent, r.Rate)
@@ -19,7 +19,7 @@ func (r *Result) line() string {
 
 var heads = []string{"", "finished", "429s", "quota used", "time", "of ideal", "urgent call: median, p95", "fairness", "added", "requests/s", "memory"}
 
-// cells is a result as a row.
+// cells formats a result as a row of the table.
 func (r *Result) cells() []string {
 	fair, memory := "-", ""
 	if !math.IsNaN(r.Jain) {
@@ -33,7 +33,7 @@ func (r *Result) cells() []string {
 		fmt.Sprintf("%.1f ms", r.Added), fmt.Sprintf("%.0f", r.Rate), none(memory)}
 }
 
-// table is all results for a terminal.
+// table formats all results for a terminal.
 func table(results []*Result) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -45,7 +45,7 @@ func table(results []*Result) string {
 	return b.String()
 }
 
-// markdown is all results for the docs. The best of each column is bold, whoever it is.
+// markdown formats all results for the docs. The best value of each column is bold.
 func markdown(results []*Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(heads, " | "), strings.Repeat("---|", len(heads)))
@@ -61,7 +61,7 @@ func markdown(results []*Result) string {
 	return b.String()
 }
 
-// better has for each column what is larger the better a result is.
+// better has a function for each column whose value is larger for better results; nil: the column is not compared.
 var better = []func(*Result) float64{
 	nil,
 	func(r *Result) float64 { return float64(r.Finished) },
@@ -96,7 +96,7 @@ var better = []func(*Result) float64{
 	},
 }
 
-// whole counts a result only if all calls finished: who gives up is done early.
+// whole ranks a result only if all calls finished, because contenders that give up are done early.
 func whole(f func(*Result) float64) func(*Result) float64 {
 	return func(r *Result) float64 {
 		if r.Finished < r.Calls {
