@@ -17,7 +17,7 @@ func crowds(s *suite) {
 	s.test("scopes beyond the bound share one meter, and the others keep theirs", meters(spec(per(rolling(2, time.Minute), store.PerModel)), 20), func(m *member) {
 		m.take(want("a", 1).model("one"))
 		m.take(want("a", 1).model("two"))
-		m.take(want("a", 1).model("three")) // the first two have their own meters
+		m.take(want("a", 1).model("three")) // the first two models have their own meters
 		m.take(want("a", 1).model("four"))
 		m.refused(want("a", 1).model("three").try(), store.CodeLimit)
 		m.refused(want("a", 1).model("five").try(), store.CodeLimit)
@@ -40,7 +40,7 @@ func crowds(s *suite) {
 			m.do(store.Op{Kind: store.OpPoll, ID: late})
 			m.sleep(time.Second)
 		}
-		m.refused(want("late", 1).try(), store.CodeLimit) // what it holds is charged to the shared meter
+		m.refused(want("late", 1).try(), store.CodeLimit) // its open tickets are charged to the shared meter
 		m.close(late)
 		m.close(other)
 		m.take(want("late", 2))

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Differential runs the same random traces through two stores and compares every
-// result, every wake-up and every snapshot. Their clocks must begin at the same time.
+// Differential runs the same random traces through two stores and compares every result, every wake-up and every
+// snapshot. Their clocks must begin at the same time.
 func Differential(t *testing.T, a, b func(t *testing.T) Harness) {
 	rapid.Check(t, func(rt *rapid.T) {
 		left, right := newTwin(t, a(t)), newTwin(t, b(t))
@@ -41,7 +41,7 @@ type twin struct {
 	t        *testing.T
 	harness  Harness
 	sessions []*member
-	known    map[[2]uint64]bool // session and ticket pairs it was told of
+	known    map[[2]uint64]bool // pairs of session and ticket that it was told of
 }
 
 func newTwin(t *testing.T, h Harness) *twin {
@@ -55,7 +55,7 @@ type trace struct {
 	*rapid.T
 	a, b *twin
 	ids  []issued
-	last uint64 // number of the last ticket: stores may choose different ones
+	last uint64 // number of the last ticket, chosen here because stores would choose different ones
 	spec store.Spec
 
 	plain bool // most operations are minimal

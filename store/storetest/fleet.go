@@ -19,16 +19,17 @@ type Fleet struct {
 	Advance func(d time.Duration)
 }
 
-// Process is one of them.
+// Process is one process of a fleet.
 type Process struct {
 	Store store.Store
-	// Beat does what the process does by itself every second.
+	// Beat does what the process does in the background every second.
 	Beat func()
-	// Kill ends the process: it can say nothing any more.
+	// Kill ends the process without notice to the store.
 	Kill func()
 }
 
-// FleetSizes is what limits are while processes state different sizes: the smallest that one of them states which is alive.
+// FleetSizes tests limits for which processes state different sizes. The smallest size that a live process states
+// applies.
 func FleetSizes(t *testing.T, open func(t *testing.T) Fleet) {
 	for name, f := range map[string]func(w *world){
 		"all make a limit smaller and larger again": func(w *world) {
@@ -81,7 +82,8 @@ func FleetSizes(t *testing.T, open func(t *testing.T) Fleet) {
 	})
 }
 
-// randomSizes has processes come, state sizes and go. No request may go that is one too many for a process that is alive.
+// randomSizes lets processes start, state sizes and end. No process may get a request beyond the smallest size that a
+// live process states.
 func randomSizes(t *rapid.T, w *world) {
 	defer w.end()
 	size := rapid.Int64Range(1, 12)
@@ -111,7 +113,7 @@ func randomSizes(t *rapid.T, w *world) {
 	}
 }
 
-// world is a fleet and who is alive in it.
+// world is a fleet and its live processes.
 type world struct {
 	Fleet
 	fail  func(format string, args ...any)
@@ -119,7 +121,7 @@ type world struct {
 	made  int
 }
 
-// proc is a process that is alive.
+// proc is a live process.
 type proc struct {
 	Process
 	w      *world
@@ -136,7 +138,7 @@ func (w *world) start(size int64) *proc {
 	return p
 }
 
-// open opens the pool with a size, beside the one that it has open.
+// open opens the pool with this size. The previous session stays open.
 func (p *proc) open(size int64, restate bool) {
 	sp := spec(rolling(size, time.Hour))
 	sp.Member, sp.Restate = p.name, restate
@@ -171,7 +173,7 @@ func (w *world) gone(p *proc) {
 	w.alive = slices.DeleteFunc(w.alive, func(x *proc) bool { return x == p })
 }
 
-// ask takes one, if there is one.
+// ask tries to take one, and checks the limit if it is granted.
 func (p *proc) ask() {
 	op := want("a", 1).try().op
 	op.TTL = time.Minute
@@ -192,12 +194,12 @@ func (p *proc) limit() store.LimitState {
 	return s.Limits[0]
 }
 
-// least is the smallest size that a process states.
+// least returns the smallest size that a live process states.
 func (w *world) least() int64 {
 	return slices.MinFunc(w.alive, func(a, b *proc) int { return int(a.states - b.states) }).states
 }
 
-// size fails the test if the limit does not have this size, for everyone.
+// size fails the test unless all processes see this size.
 func (w *world) size(size int64) {
 	for _, p := range w.alive {
 		if l := p.limit(); l.Size != size {
@@ -206,7 +208,7 @@ func (w *world) size(size int64) {
 	}
 }
 
-// beat lets a second pass.
+// beat advances the clock by a second, with the background work of all processes.
 func (w *world) beat() {
 	w.Advance(time.Second)
 	for _, p := range w.alive {
@@ -217,7 +219,7 @@ func (w *world) beat() {
 	}
 }
 
-// settle lets so much time pass that the dead are known to be.
+// settle advances the clock until the store knows which processes have died.
 func (w *world) settle() {
 	for range 20 {
 		w.beat()

@@ -17,7 +17,7 @@ func (m *member) sees(left int64) {
 	m.ends(store.Op{Kind: store.OpObserve, Observed: states(0, 1000, left, time.Hour-m.elapsed())})
 }
 
-// falls states every second, from now on, that so much is left.
+// falls reports these amounts as left, one every second from now on.
 func (m *member) falls(lefts ...int64) {
 	m.Helper()
 	for _, left := range lefts {

@@ -38,13 +38,13 @@ func goneSessions(s *suite) {
 			ids = append(ids, m.take(want("dead", 1).tied(store.TieBeat)))
 		}
 		next := m.queue(want("b", 8))
-		for range 5 { // others are heard of
+		for range 5 { // the store is used, but no heartbeat arrives
 			m.pass(store.BeatEvery)
 			m.poll(next)
 		}
 		m.between(next, store.SessionLife, 15*time.Second)
 		for _, id := range ids {
-			m.close(id) // it comes back to life too late, which does no harm
+			m.close(id) // it comes back too late, which has no effect
 		}
 		m.used(0, 8)
 		m.close(next)
@@ -89,7 +89,7 @@ func goneSessions(s *suite) {
 			ids = append(ids, m.take(want("a", 1, 1, 1).tied(tie)))
 		}
 		m.do(store.Op{Kind: store.OpGone})
-		m.do(store.Op{Kind: store.OpGone}) // again: it does no harm
+		m.do(store.Op{Kind: store.OpGone}) // a second time, which has no effect
 		m.used(0, 2)
 		m.sleep(time.Second + tick)
 		m.used(0, 0)

@@ -6,7 +6,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// What an "each guard" test does with a ticket granted at the start, and when its charge must have come back.
+// Times of the "each guard" tests: what happens to a ticket granted at the start, and when its charge must have come
+// back.
 const (
 	answeredAfter = 700 * time.Millisecond
 	closedAfter   = 900 * time.Millisecond
@@ -90,8 +91,8 @@ func guards(s *suite) {
 	slowAndQuick(s)
 }
 
-// smallLimits tests that a refusal shows that a request without a response needs more time to arrive than 30% of its
-// limit.
+// smallLimits tests requests without a response on small limits. The store assumes that they arrive within 30% of the
+// window. A refusal shows that they need longer, and restores the full slack.
 func smallLimits(s *suite) {
 	limits := spec(guarded(bucket(1, 1), store.GuardAuto))
 	// apart checks how long after a spent request the next one goes.

@@ -35,7 +35,7 @@ func life(s *suite) {
 		m.pass(tick)
 		m.state(id, store.Ended)
 		m.between(next, 7*time.Second, 7*time.Second+tick)
-		m.close(id) // too late, which does no harm
+		m.close(id) // too late, which has no effect
 		m.used(0, 1)
 	})
 	s.test("an answered ticket expires too", spec(slots(1)), func(m *member) {

@@ -28,7 +28,7 @@ func called(name string, sp store.Spec) store.Spec {
 	return sp
 }
 
-// sizes is what limits are while members state different sizes: the smallest that a member states which is there.
+// sizes tests limits for which members state different sizes. The smallest size of a present member applies.
 func sizes(s *suite) {
 	s.test("one that leaves no longer counts", spec(rolling(4, time.Hour)), func(m *member) {
 		small := join(m.T, m.harness, spec(rolling(2, time.Hour)))
