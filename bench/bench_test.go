@@ -20,7 +20,7 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// releases returns n of them, evenly spaced from the start.
+// releases returns n releases, evenly spaced from the start.
 func releases(n int, every time.Duration) []release {
 	all := make([]release, n)
 	for i := range all {
@@ -77,7 +77,7 @@ func TestBarsKnowPassFromMiss(t *testing.T) {
 	}
 }
 
-// A run too short to mean anything still goes through every contender and shape.
+// A run that is too short for good figures still goes through every contender and shape.
 func TestShortRun(t *testing.T) {
 	var out, progress bytes.Buffer
 	opts := Options{Rounds: 1, Slice: time.Millisecond, Wait: 50 * time.Millisecond, File: time.Millisecond, Processes: 2, Redis: 2 * time.Millisecond, Proxy: 5 * time.Millisecond, Crowd: 20}
@@ -103,7 +103,7 @@ func TestShortRun(t *testing.T) {
 		}
 	}
 	for _, row := range got.Allow {
-		if row.NS <= 0 || (row.Failed > 0 && row.Name != "throttled memstore") { // whose compare-and-set gives up under contention
+		if row.NS <= 0 || (row.Failed > 0 && row.Name != "throttled memstore") { // its compare-and-set gives up under contention
 			t.Errorf("%+v", row)
 		}
 	}

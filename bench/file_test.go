@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// admitted counts how many of many callers at once are let in.
+// admitted returns how many of many concurrent calls pass.
 func admitted(t *testing.T, callers, each int, open func() (take func() (bool, error), done func() error)) int {
 	t.Helper()
 	var passed atomic.Int64
@@ -75,7 +75,7 @@ func TestWindowHoldsItsLimit(t *testing.T) {
 	}
 }
 
-// What is measured is a full window that lets everybody in.
+// The JSON window stays full in the benchmark, but accepts every call.
 func TestWindowStaysFull(t *testing.T) {
 	dir := t.TempDir()
 	if err := prepareJSON(dir); err != nil {
@@ -121,7 +121,7 @@ func TestSQLiteBucketHoldsItsLimit(t *testing.T) {
 	}
 }
 
-// Every contender works in processes of its own, and lets everybody in.
+// Every contender works in separate processes and accepts every call.
 func TestProcessesShareAFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for _, c := range fileContenders {
@@ -137,7 +137,7 @@ func TestProcessesShareAFile(t *testing.T) {
 	empty(t)
 }
 
-// empty reports what was left in the directory for temporary files.
+// empty checks that nothing is left in the directory for temporary files.
 func empty(t *testing.T) {
 	t.Helper()
 	left, err := os.ReadDir(os.TempDir())
@@ -160,7 +160,7 @@ func TestChildThatFails(t *testing.T) {
 	}
 }
 
-// Whoever interrupts a run leaves neither processes nor directories behind.
+// An interrupted run leaves no processes or directories behind.
 func TestInterrupted(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -175,13 +175,13 @@ func TestInterrupted(t *testing.T) {
 	defer cancel()
 	p := atWork(ctx, t)
 	cancel()
-	// With its input open, nothing else can end it.
+	// Its input is open, so only the interrupt can have ended it.
 	if err := p.cmd.Wait(); p.cmd.ProcessState.ExitCode() != -1 {
 		t.Errorf("not killed: %v", err)
 	}
 }
 
-// A process whose parent has been killed does not go on.
+// A process ends when its parent has been killed.
 func TestOrphan(t *testing.T) {
 	p := atWork(t.Context(), t)
 	if p.wait(); p.cmd.ProcessState.ExitCode() != 1 {
@@ -189,7 +189,7 @@ func TestOrphan(t *testing.T) {
 	}
 }
 
-// atWork returns a process that has been told to start and has an hour to go.
+// atWork returns a process that has started and would run for an hour.
 func atWork(ctx context.Context, t *testing.T) *fileChild {
 	t.Helper()
 	self, err := os.Executable()

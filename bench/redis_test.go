@@ -15,7 +15,7 @@ import (
 func TestBucketScriptHoldsItsLimit(t *testing.T) {
 	server := redisrun.New(t)
 	open := func() (func() (bool, error), func() error) {
-		taker, err := openBucketScript(server, 1, 20) // a second: too slow to matter here
+		taker, err := openBucketScript(server, 1, 20) // per second: too slow to matter here
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,8 +26,8 @@ func TestBucketScriptHoldsItsLimit(t *testing.T) {
 	}
 }
 
-// redis_rate must be asked for something that it notices: it writes nothing if a request is
-// too small for its arithmetic, and would seem to cost less than it does.
+// The requests are large enough for redis_rate to notice them. It writes nothing if a request is too small for its
+// arithmetic, and would seem to cost less than it does.
 func TestRedisRateCounts(t *testing.T) {
 	server := redisrun.New(t)
 	taker, err := openRedisRate(t.Context(), server, 1)
@@ -64,7 +64,7 @@ func TestContendersInRedis(t *testing.T) {
 	}
 }
 
-// One caller's error ends the turn of all.
+// One caller's error ends the turn for all.
 func TestTurnThatFails(t *testing.T) {
 	broken := errors.New("broken")
 	var once sync.Once
@@ -190,7 +190,7 @@ func TestFlatBars(t *testing.T) {
 	}
 }
 
-// What cannot be had is said, and no reason to do without the rest.
+// A size that cannot be prepared is reported, and the other sizes are measured all the same.
 func TestFlatSizeThatFails(t *testing.T) {
 	left := 0
 	c := flatContender{[]string{"a"}, func(_ context.Context, _ *redisrun.Server, size int) ([]flatStep, func() error, error) {

@@ -27,7 +27,7 @@ func TestJudge(t *testing.T) {
 		log  []arrival
 		done []ended
 	)
-	// The ideal sender: 40 at once, then four a second; every fourth agent in turn.
+	// The ideal sender: 40 at once, then four per second, every fourth agent in turn.
 	n := 0
 	for _, a := range agents() {
 		for _, b := range a.Bursts {
@@ -74,7 +74,7 @@ func TestJain(t *testing.T) {
 	}
 }
 
-// Who gives up half of the calls is not the fastest.
+// A contender that gives up half of the calls is not the fastest.
 func TestBestIsOfThoseThatFinish(t *testing.T) {
 	all := []*Result{{Name: direct, Calls: 10, Finished: 5, Took: 1, Jain: math.NaN()}, {Name: "Sluice, file", Calls: 10, Finished: 10, Took: 9, Jain: 1, Added: 1},
 		{Name: "file lock", Calls: 10, Finished: 10, Took: 8, Refused: 3, Jain: 1}}

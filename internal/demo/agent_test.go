@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// upstream answers as a function says.
+// upstream answers as the function says.
 type upstream func(r *http.Request) (status int, header http.Header, err error)
 
 func (f upstream) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -31,7 +31,7 @@ func (f upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader("{}")), Request: r}, nil
 }
 
-// works runs an agent, and returns its last state.
+// works runs an agent and returns its last state.
 func works(ctx context.Context, a Agent, f upstream) (last State, told int) {
 	c := &caller{Agent: a, base: "http://provider", key: "k", client: &http.Client{Transport: f}}
 	c.work(ctx, func(s State) { last, told = s, told+1 })
@@ -72,7 +72,7 @@ func TestAgentSendsUntilItIsAnswered(t *testing.T) {
 		if s.Done != 1 || s.Sends != 4 || s.Throttled != 1 || s.Failed != 2 || s.Waiting != 0 || !s.Ended || s.Error != "" || s.Longest != at[3] || s.Total != at[3] {
 			t.Errorf("%+v", s)
 		}
-		if told < 3 || told > 10 { // when something has changed, and not more often
+		if told < 3 || told > 10 { // only after changes
 			t.Errorf("it told %d times", told)
 		}
 	})
@@ -175,7 +175,7 @@ func TestAgentThatMakesNoSense(t *testing.T) {
 			t.Errorf("%.40q: %v, it said %q", text, err, out.String())
 		}
 	}
-	// One that is not let go has nothing to say but that it was ready.
+	// An agent without the signal to start prints only that it is ready.
 	var out bytes.Buffer
 	if err := RunAgent(t.Context(), strings.NewReader(`{"calls":1,"workers":1}`+"\n"), &out, there); err != nil || strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("%v, it said %q", err, out.String())

@@ -53,7 +53,7 @@ func TestPeakIsCountedWithinASecond(t *testing.T) {
 	for _, s := range []sample{at(0, 0), at(500, 10), at(999, 12), at(1000, 40), at(1400, 41), at(3000, 100)} {
 		p.add(s)
 	}
-	// From 0 to 1001 is more than a second; what came between 1400 and 3000 may have come slowly.
+	// 0 to 1001 is more than a second. Requests between 1400 and 3000 may have come slowly.
 	if p.most != 31 {
 		t.Errorf("peak %d, want 31", p.most)
 	}
@@ -98,7 +98,7 @@ func TestWastedIsTheMeanPriceOfACall(t *testing.T) {
 	}
 }
 
-// The report of a bad run says so.
+// The report of a bad run says that it is bad.
 func TestReportIsHonest(t *testing.T) {
 	plan := Minute()
 	before := Phase{Finished: true, Done: plan.Calls(), WallS: 40}

@@ -30,12 +30,12 @@ func read(t *testing.T, format, text string) *Log {
 	return l
 }
 
-// at is a moment of a log.
+// at formats a time of the log.
 func at(seconds float64) string {
 	return noon.Add(time.Duration(seconds * float64(time.Second))).Format(time.RFC3339Nano)
 }
 
-// line is a line of an access log.
+// line returns a line of an access log.
 func line(seconds float64, caller string, status int, more string) string {
 	return fmt.Sprintf(`{"time":%q,"caller":%q,"model":"m","status":%d%s}`+"\n", at(seconds), caller, status, more)
 }
@@ -85,7 +85,7 @@ func TestFormatsAreTold(t *testing.T) {
 	}
 }
 
-// A key of LiteLLM's log is shown nowhere, hashed or not.
+// The keys of LiteLLM's log never appear in the output, hashed or not.
 func TestKeysBecomeLabels(t *testing.T) {
 	l := read(t, "", `{"api_key":"sk-secret-secret","startTime":"2026-03-04T12:00:00Z","model":"m"}`)
 	if c := l.Sends[0].Caller; !strings.HasPrefix(c, "key-") || strings.Contains(c, "secret") || len(c) != 12 {
@@ -151,7 +151,7 @@ func TestDirectoryOfEvents(t *testing.T) {
 	}
 }
 
-// A call that was refused and sent again is one piece of work. So is one that was given up, and one that the log
+// A call that was refused and sent again is one call. So is a call that was given up, and one whose retries the log
 // marks.
 func TestRetriesAreOneCall(t *testing.T) {
 	for _, c := range []struct {
@@ -239,7 +239,7 @@ func TestLimitsAreFound(t *testing.T) {
 	}
 }
 
-// What is derived from a log can be used: the scenario by the simulator, the configuration by the gate.
+// The derived files can be used: the scenario by the simulator, the configuration by the gate.
 func TestDerivedFilesAreRight(t *testing.T) {
 	l := busy(t, sim.NewBucket(60, 60, time.Minute))
 	for i := range l.Sends {
@@ -278,7 +278,7 @@ func TestDerivedFilesAreRight(t *testing.T) {
 	}
 }
 
-// Classes, and the percentage of the limits that the gate uses, matter.
+// Classes, and the percentage of the limits that the gate uses, change the result.
 func TestClassesAndShareOfTheLimits(t *testing.T) {
 	l := busy(t, sim.NewBucket(60, 60, time.Minute))
 	run := func(s Setup) *Report {

@@ -116,7 +116,7 @@ func TestAnthropicTools(t *testing.T) {
 		if c.want == "weather" && (args["unit"] != "C" || args["ok"] != true || args["city"] == "" || len(args) != 6) {
 			t.Errorf("%v", args)
 		}
-		// The stream says the same.
+		// The stream has the same content.
 		json := ""
 		for _, e := range events(t, send(s, "POST", "/v1/messages", strings.Replace(body, "{", `{"stream":true,`, 1)).Body.Bytes()) {
 			if part, ok := at(decoded(t, []byte(e.data)), "delta", "partial_json").(string); ok {
@@ -127,12 +127,12 @@ func TestAnthropicTools(t *testing.T) {
 			t.Errorf("the stream has %s, the message %v", json, args)
 		}
 	}
-	// A turn of the system's behind the user's changes nothing.
+	// A system turn after the user's turn changes nothing.
 	behind := `{"model":"m","max_tokens":100,` + anthropicTools + `,"messages":[{"role":"user","content":"use the tool"},{"role":"system","content":"instructions"}]}`
 	if v := decoded(t, send(s, "POST", "/v1/messages", behind).Body.Bytes()); at(v, "stop_reason") != "tool_use" {
 		t.Errorf("with a turn of the system's: %v", v)
 	}
-	// After what the tool has said comes text.
+	// After the result of a tool comes text.
 	v := decoded(t, send(s, "POST", "/v1/messages", `{"model":"m","max_tokens":100,`+anthropicTools+`,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"use the tool"}]}]}`).Body.Bytes())
 	if at(v, "content", 0, "type") != "text" {
 		t.Errorf("%v", v)
@@ -152,7 +152,7 @@ func TestAnthropicOtherPaths(t *testing.T) {
 		{"GET", "/v1/models/none", "", 404, `"type":"not_found_error"`},
 		{"POST", "/v1/messages/count_tokens", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`, 200, `{"input_tokens":8}`},
 		{"POST", "/v1/messages/count_tokens", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`, 429, "rate_limit_error"},
-		{"POST", "/v1/messages", plainMessage, 200, `"type":"message"`}, // its limit is another
+		{"POST", "/v1/messages", plainMessage, 200, `"type":"message"`}, // it has a separate limit
 		{"GET", "/v1/messages", "", 405, "invalid_request_error"},
 		{"POST", "/v1/other", "", 404, "not_found_error"},
 		{"POST", "/v1/messages", `{`, 400, "not valid JSON"},

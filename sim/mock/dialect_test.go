@@ -21,7 +21,7 @@ func observe(t *testing.T, dialect string, w *httptest.ResponseRecorder, now tim
 	return d.Observe(&provider.Response{Status: w.Code, Header: w.Header(), Body: w.Body.Bytes(), Received: now}, now)
 }
 
-// The dialects understand the mocks: limits, what is left of them, refusals and when to retry.
+// The dialects understand the mocks: limits, remaining quota, refusals and when to retry.
 func TestDialectsUnderstandTheMocks(t *testing.T) {
 	for _, c := range []struct {
 		options      mock.Options
@@ -57,7 +57,7 @@ func TestDialectsUnderstandTheMocks(t *testing.T) {
 	}
 }
 
-// The usage that the dialects read equals the ledgers of the mocks.
+// The usage that the dialects read equals the mocks' ledgers.
 func TestDialectsReadTheUsage(t *testing.T) {
 	withUsage := strings.Replace(streamMessage, "{", `{"stream_options":{"include_usage":true},`, 1)
 	for _, c := range []struct{ provider, path, body, fault string }{

@@ -15,8 +15,7 @@ import (
 	"github.com/sluicehq/sluice/sim/mock"
 )
 
-// hanging sends so many requests that are not answered before release, which waits for their end. It
-// needs a synctest bubble.
+// hanging sends n requests that hang until release, which waits for their end. It needs a synctest bubble.
 func hanging(t *testing.T, s *mock.Server, n int, method, path, body string) (release func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -48,7 +47,7 @@ func overTheWire(t *testing.T, o mock.Options, path, body, fault string) (*mock.
 		t.Fatal(err)
 	}
 	r.Header.Set("X-Mock", fault)
-	r.Header.Set("Accept-Encoding", "identity") // as it is sent
+	r.Header.Set("Accept-Encoding", "identity") // the body as it is sent
 	resp, err := h.Client().Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +109,7 @@ func TestGarbageHeaders(t *testing.T) {
 	}
 }
 
-// Hanging requests end with the server.
+// Hanging requests end when the server is closed.
 func TestHangEndsWithTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := server(t, mock.Options{Provider: "generic"})
@@ -163,7 +162,7 @@ func TestErrorIn200(t *testing.T) {
 	}
 }
 
-// counting keeps nothing of what it gets.
+// counting counts the bytes of a response and keeps only the last ones.
 type counting struct {
 	header http.Header
 	status int

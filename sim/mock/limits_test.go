@@ -15,10 +15,10 @@ import (
 	"github.com/sluicehq/sluice/sim/mock"
 )
 
-// admits is the rule of a limit, from all that was accepted before.
+// admits is the rule of a limit, computed from everything that was accepted before.
 type admits func(n int64, window time.Duration, accepted []time.Duration, now time.Duration) bool
 
-// byRule are the rules, each written in the plainest way.
+// byRule lists the rules, each written in the plainest way.
 var byRule = map[string]admits{
 	"rolling": func(n int64, window time.Duration, accepted []time.Duration, now time.Duration) bool {
 		return inWindow(accepted, window, now) < n
@@ -50,7 +50,7 @@ var byRule = map[string]admits{
 	},
 }
 
-// inWindow counts what was accepted in (now-window, now].
+// inWindow counts the requests accepted in (now-window, now].
 func inWindow(accepted []time.Duration, window, now time.Duration) (count int64) {
 	for _, a := range accepted {
 		if a > now-window && a <= now {
@@ -90,7 +90,7 @@ func TestLimitsAreExact(t *testing.T) {
 						worst = max(worst, inWindow(accepted[key], window, now))
 						continue
 					}
-					// Whoever waits as long as it says is let in.
+					// A client that waits as long as Retry-After says is accepted.
 					wait, err := strconv.Atoi(w.Header().Get("Retry-After"))
 					if err != nil || wait < 1 || !rule(n, window, accepted[key], now+time.Duration(wait)*time.Second) {
 						t.Fatalf("retry after %q", w.Header().Get("Retry-After"))
@@ -136,7 +136,7 @@ func TestAnthropicCountsWhatIsUsed(t *testing.T) {
 		w := send(s, "POST", "/v1/messages", body, headers...)
 		return w.Code, w.Body.String()
 	}
-	big := ask("opus", 360-30, 1_000_000) // 30 bytes are around the text: 90 tokens
+	big := ask("opus", 360-30, 1_000_000) // 30 bytes of JSON around the text: 90 tokens
 	if code, body := post(big); code != 200 {
 		t.Fatalf("%d %s", code, body)
 	}
@@ -155,7 +155,7 @@ func TestAnthropicCountsWhatIsUsed(t *testing.T) {
 	if code, _ := post(ask("haiku", 10, 5)); code != 200 {
 		t.Error("another model is held up")
 	}
-	for i := 0; ; i++ { // output can go beyond its limit, and then holds up what comes
+	for i := 0; ; i++ { // output may exceed its limit, and then delays further requests
 		if i > 100 {
 			t.Fatal("output is not counted")
 		}

@@ -43,7 +43,7 @@ func (c *clock) advance(d time.Duration) {
 
 func perMinute(n int64) sim.Rate { return sim.Rate{N: n, Window: time.Minute} }
 
-// server is a provider without delays.
+// server returns a provider without delays.
 func server(t testing.TB, o mock.Options) *mock.Server {
 	t.Helper()
 	if o.Pace == 0 {
@@ -57,7 +57,7 @@ func server(t testing.TB, o mock.Options) *mock.Server {
 	return s
 }
 
-// send lets a request arrive. Headers are "Name: value".
+// send sends a request to the server. Headers are "Name: value".
 func send(s http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	for _, h := range headers {
@@ -69,7 +69,7 @@ func send(s http.Handler, method, path, body string, headers ...string) *httptes
 	return w
 }
 
-// decoded is a JSON body.
+// decoded returns a JSON body as a map.
 func decoded(t testing.TB, body []byte) map[string]any {
 	t.Helper()
 	var v map[string]any
@@ -79,7 +79,7 @@ func decoded(t testing.TB, body []byte) map[string]any {
 	return v
 }
 
-// at follows names and indexes into a JSON value; nil: it is not there.
+// at follows names and indexes into a JSON value. It returns nil if the path does not exist.
 func at(v any, path ...any) any {
 	for _, p := range path {
 		switch p := p.(type) {
@@ -97,7 +97,7 @@ func at(v any, path ...any) any {
 	return v
 }
 
-// event is one of a stream.
+// event is one event of a stream.
 type event struct {
 	name string
 	data string
@@ -179,7 +179,7 @@ func TestSameRequestSameAnswer(t *testing.T) {
 	} {
 		a := send(server(t, mock.Options{Provider: provider}), "POST", c.path, c.body)
 		b := send(server(t, mock.Options{Provider: provider, Seed: 9}), "POST", c.path, strings.ReplaceAll(c.body, ",", ",\n "))
-		if provider == "generic" { // it tells the size
+		if provider == "generic" { // its response has the request's size
 			b = send(server(t, mock.Options{Provider: provider}), "POST", c.path, c.body)
 		}
 		if a.Code >= 300 || a.Body.String() != b.Body.String() {
@@ -242,7 +242,7 @@ func TestStreamsAreSpreadOverTime(t *testing.T) {
 	})
 }
 
-// A client that leaves in the middle leaves nothing behind.
+// A client that disconnects in the middle of a response leaves no slot taken.
 func TestAbortsLeaveNothing(t *testing.T) {
 	s := server(t, mock.Options{Provider: "anthropic", Requests: perMinute(1000), Concurrency: 50})
 	h := httptest.NewServer(s)
@@ -316,7 +316,7 @@ func FuzzRequests(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, path, body, fault string) {
 		if strings.Contains(fault, "hang") || strings.Contains(fault, "close") || strings.Contains(fault, "slow") || strings.ContainsAny(fault, "KMGT") {
-			return // it would never end, or does so by a panic
+			return // it would never end, or would end with a panic
 		}
 		target, err := http.NewRequest("GET", "http://x/"+strings.TrimPrefix(path, "/"), nil)
 		if err != nil || len(fault) > 100 || strings.Contains(fault, "body=") && len(fault) > 11 {

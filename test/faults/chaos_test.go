@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehq/sluice/sim/mock"
 )
 
-// A seed gives the same plan each time, on each store another one, and only faults that the store can have.
+// A seed always gives the same plan, a different one for each store, with only the faults that the store can have.
 func TestAChaosPlanIsItsSeed(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(300) {
@@ -46,7 +46,7 @@ func TestAChaosPlanIsItsSeed(t *testing.T) {
 	}
 }
 
-// A Redis that writes everything down loses nothing when it is killed, but when it is flushed.
+// A Redis that writes every change to disk loses nothing when it is killed, but it does when it is flushed.
 func TestWhatAChaosPlanLoses(t *testing.T) {
 	var kill, flush *chaosKind
 	for _, k := range storeKinds() {
@@ -69,7 +69,8 @@ func TestWhatAChaosPlanLoses(t *testing.T) {
 	}
 }
 
-// Seed 15 on file and seed 18 on redis make a limit smaller and then larger in three processes. It once stayed small.
+// Seed 15 on file and seed 18 on redis make a limit smaller and then larger in three processes. The limit once stayed
+// small.
 func TestSeeds15And18MakeALimitSmaller(t *testing.T) {
 	for seed, on := range map[uint64]string{15: onFile, 18: onRedis} {
 		smaller := slices.ContainsFunc(newChaosPlan(seed, on).steps, func(s chaosStep) bool {
@@ -85,7 +86,7 @@ func TestSeeds15And18MakeALimitSmaller(t *testing.T) {
 	}
 }
 
-// arrivals are requests at these moments, in milliseconds.
+// arrivals returns log entries at these times, in milliseconds.
 func arrivals(outcome string, agents []string, moments ...int) (log []mock.Entry) {
 	begin := time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
 	for i, m := range moments {
@@ -145,7 +146,7 @@ func TestFullUseNeedsAllGatesAndClasses(t *testing.T) {
 	}
 }
 
-// A lie changes what the provider says, and never what its log counts.
+// A lie changes the provider's response, but never what its log counts.
 func TestTheLiarLies(t *testing.T) {
 	l, err := startLiar(1)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// at makes uses at these moments, in milliseconds.
+// at returns uses at these times, in milliseconds.
 func at(moments ...float64) []use {
 	var list []use
 	for i, m := range moments {

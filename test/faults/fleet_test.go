@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The stamps of a worker that was ready long before somebody looked are not off: building another worker takes a minute on a
-// busy machine.
+// A report that was heard long before awaitReady reads it does not make the clocks seem off. Building another worker
+// takes a minute on a busy machine.
 func TestStampsAreJudgedWhenTheyAreHeard(t *testing.T) {
 	const second = stamp(time.Second)
 	ready := func(said, heard stamp) error {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The test binary is a worker, too.
+// The test binary also runs as a worker.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == roleWorker || os.Args[1] == roleProbe) {
 		os.Exit(mainCode(os.Args[1:]))
@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestCampaign is the campaign in short: no fault, lost replies, lost memory.
+// TestCampaign is a short campaign: no fault, lost replies, lost memory.
 func TestCampaign(t *testing.T) {
 	o := options{only: []string{"none", "reply-swallowed", "flushall"}, load: 3 * time.Second, workers: 3, seed: 1, json: true}
 	var out, progress bytes.Buffer

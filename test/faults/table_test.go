@@ -42,7 +42,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The time package of the Go in use is as expected, so that a worker with a wrong clock can be built.
+// The time package of the Go in use has the expected source, so a worker with a wrong clock can be built.
 func TestShifted(t *testing.T) {
 	pkg, err := timePackage(t.Context())
 	if err != nil {

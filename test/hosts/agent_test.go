@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	roleVar = "SLUICE_HOSTS_AGENT" // the name of an agent: this process is it, and no test
-	baseVar = "SLUICE_HOSTS_URL"   // where it sends to
-	callers = 3                    // of an agent: some request always waits
+	roleVar = "SLUICE_HOSTS_AGENT" // name of the agent, if this process is an agent and not the test
+	baseVar = "SLUICE_HOSTS_URL"   // URL that it sends to
+	callers = 3                    // concurrent callers of an agent, so that a request always waits
 )
 
-// sluiceBinary is this version.
+// sluiceBinary is the path of this version's binary.
 var sluiceBinary string
 
 func TestMain(m *testing.M) {
@@ -34,11 +34,12 @@ func TestMain(m *testing.M) {
 	os.Exit(built.Main(m, &sluiceBinary))
 }
 
-// beAgent sends without a pause until it is told to end. It knows nothing of Sluice but an address.
+// beAgent sends requests without a pause until it is stopped. It knows only an address, and nothing of Sluice.
 func beAgent(name string) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-	// A request that waits in Redis when its host is cut off stays there. One that is sent again is let go within the share.
+	// The timeout is short, because a request that waits in Redis stays there when its host is cut off. A retry is
+	// granted from the host's share.
 	client := &http.Client{Timeout: 5 * time.Second}
 	url := os.Getenv(baseVar) + "/work"
 	var wg sync.WaitGroup
@@ -46,7 +47,7 @@ func beAgent(name string) {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				if !send(ctx, client, url, name) {
-					select { // the gate is not there, or says that it is not its turn
+					select { // the gate is down or has refused the request
 					case <-ctx.Done():
 					case <-time.After(200 * time.Millisecond):
 					}
@@ -68,7 +69,7 @@ func send(ctx context.Context, client *http.Client, url, agent string) bool {
 	if err != nil {
 		return false
 	}
-	_, _ = io.Copy(io.Discard, resp.Body) // the status says all
+	_, _ = io.Copy(io.Discard, resp.Body) // only the status matters
 	_ = resp.Body.Close()
 	return resp.StatusCode == http.StatusOK
 }

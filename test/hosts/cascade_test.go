@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// toldWithin is the promise for a machine with nothing else to do.
+// toldWithin is the promised time on an idle machine. It is checked if SLUICE_STRICT is set.
 const toldWithin = 2 * time.Second
 
-// cascade is how long a chain of agents on three hosts took to hear of a limit, and of its end.
+// cascade is how long a chain of agents on three hosts took to learn of a pause and of its end.
 type cascade struct {
 	when       string
 	held, free time.Duration
 }
 
-// cascade has the last of three agents, each on another host, held by a pause, and measures when the first is told to start no new
-// work, and when it may again.
+// cascade makes a chain of three agents on three hosts, and pauses the resource that the last one uses. It measures
+// when the first agent is told to start no new work, and when it may again.
 func (f *fleet) cascade(when string) {
 	f.Helper()
 	chain := []string{"editor", "writer", "researcher"}
@@ -54,7 +54,7 @@ func (f *fleet) cascade(when string) {
 	begin := time.Now()
 	go func() {
 		defer close(sent)
-		// Questions about the mock itself count against no limit of the provider.
+		// Requests about the mock itself count against no limit of the provider.
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+gatePort+"/@researcher:p1/search/_mock/stats", http.NoBody)
 		if err != nil {
 			return

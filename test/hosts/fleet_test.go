@@ -51,19 +51,19 @@ var redisServer = func() string {
 	return "redis-server"
 }()
 
-// host is a machine of the fleet.
+// host is one machine of the fleet.
 type host struct {
 	*place
-	inner    string // its address among hosts
+	inner    string // its address on the inner network
 	dir      string
-	redis    *process // on two of them
+	redis    *process // on two of the hosts
 	sentinel *process
-	gates    []*process // what is upgraded: the daemon, and a run
-	running  []*process // all that were started
+	gates    []*process // processes to upgrade: the daemon, and an agent under sluice run
+	running  []*process // all started processes
 	client   *http.Client
 }
 
-// run starts a program that a kill of the host ends.
+// run starts a program that ends when the host is killed.
 func (h *host) run(name, dir string, env []string, program string, args ...string) *process {
 	h.net.Helper()
 	p := h.start(name, dir, env, program, args...)
@@ -76,7 +76,7 @@ type fleet struct {
 	*testing.T
 	hosts    []*host
 	provider *host
-	log      string // the provider's
+	log      string // path of the provider's log
 	config   string
 	phases   []phase
 	cascades []cascade
@@ -107,7 +107,7 @@ func newFleet(t *testing.T) *fleet {
 	return f
 }
 
-// end stops everything. After a failure it says what the gates have said last.
+// end stops everything. After a failure it logs the last output of all processes.
 func (f *fleet) end() {
 	for _, h := range append(f.hosts, f.provider) {
 		for _, p := range h.running {
@@ -119,7 +119,7 @@ func (f *fleet) end() {
 	}
 }
 
-// startProvider starts the mock, which refuses what is beyond the limit, and writes down everything.
+// startProvider starts the mock provider, which refuses requests over the limit and logs all of them.
 func (f *fleet) startProvider() {
 	f.Helper()
 	f.provider.run("mock", f.provider.dir, environment(f.provider.dir), sluiceBinary, "mock", "generic", "--listen", provider,
@@ -180,7 +180,7 @@ func (f *fleet) startGates(h *host, binary string) {
 	})
 }
 
-// startAgents starts two agents of a host that send through its daemon.
+// startAgents starts two agents on a host, which send through its daemon.
 func (f *fleet) startAgents(h *host) {
 	f.Helper()
 	for _, which := range []string{"a", "b"} {
@@ -200,7 +200,7 @@ func (f *fleet) upgrade(h *host, binary string) {
 	f.startGates(h, binary)
 }
 
-// cut pulls the plugs of a host at some switches, or puts them in again.
+// cut disconnects a host from some switches, or connects it again.
 func (h *host) cut(down bool, switches ...string) {
 	h.net.Helper()
 	for _, sw := range switches {
@@ -208,7 +208,7 @@ func (h *host) cut(down bool, switches ...string) {
 	}
 }
 
-// die ends a host: no packet of it arrives any more, and all its processes are gone.
+// die kills a host: it loses its network and all its processes.
 func (h *host) die() {
 	h.net.Helper()
 	h.cut(true, "inner", "outer")
@@ -218,7 +218,7 @@ func (h *host) die() {
 	h.running, h.gates = nil, nil
 }
 
-// call calls the API of a host's daemon and reads the answer, if it is a good one.
+// call calls the API of a host's daemon and decodes the response if its status is good.
 func (f *fleet) call(h *host, out any, method, path, body string) (int, error) {
 	req, err := http.NewRequestWithContext(f.Context(), method, "http://127.0.0.1:"+gatePort+path, strings.NewReader(body))
 	if err != nil {
@@ -245,7 +245,7 @@ func (f *fleet) get(h *host, path string) int {
 	return status
 }
 
-// command runs a command of sluice on a host to its end.
+// command runs a sluice command on a host and waits for its end.
 func (f *fleet) command(h *host, binary string, args ...string) (string, int) {
 	f.Helper()
 	cmd := exec.CommandContext(f.Context(), binary, args...)
@@ -261,7 +261,7 @@ func (f *fleet) command(h *host, binary string, args ...string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// until waits for something to become true.
+// until waits until is returns true, and fails the test if that takes too long.
 func (f *fleet) until(what string, is func() bool) {
 	f.Helper()
 	for end := time.Now().Add(patience); !is(); time.Sleep(pollEvery) {

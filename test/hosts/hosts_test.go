@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/sim/mock"
 )
 
-// previous is a binary of the previous release.
+// previous returns the path of the previous release's binary.
 func previous(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command(filepath.Join("..", "..", "scripts", "previous"))
@@ -25,8 +25,8 @@ func previous(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Three hosts share one limit while one is cut off and comes back, while one dies and comes back, while Redis fails over, and while
-// they are upgraded one after the other. The provider never sees more than the limit, and what a host cannot use goes to the others.
+// Three hosts share one limit. One is cut off and comes back, one dies and comes back, Redis fails over, and all are
+// upgraded one after the other. The provider never sees more than the limit, and the others get what a host cannot use.
 func TestThreeHosts(t *testing.T) {
 	before := previous(t)
 	f := newFleet(t)
@@ -55,7 +55,7 @@ func TestThreeHosts(t *testing.T) {
 
 	h3.cut(true, "inner")
 	cut := f.phase("h3 cut off", 0, func(p phase, log []mock.Entry) bool {
-		// What it was granted before, it has sent within 3 s.
+		// Within 3 s it has sent all requests that were granted before the cut.
 		by, _ := shares(between(log, p.from.Add(3*time.Second), p.to))
 		return by[h3.name] > 0 || time.Since(p.from) > lease
 	})
@@ -84,7 +84,7 @@ func TestThreeHosts(t *testing.T) {
 	f.judge()
 }
 
-// judge looks at the whole log of the provider, and at what it says itself.
+// judge checks the provider's whole log and its statistics.
 func (f *fleet) judge() {
 	f.Helper()
 	stats, err := f.stats()

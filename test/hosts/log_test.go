@@ -34,7 +34,7 @@ func readLog(path string) ([]mock.Entry, error) {
 	return all, nil
 }
 
-// between are the entries from one moment to another.
+// between returns the entries from one time to another.
 func between(all []mock.Entry, from, to time.Time) []mock.Entry {
 	var some []mock.Entry
 	for _, e := range all {
@@ -45,7 +45,7 @@ func between(all []mock.Entry, from, to time.Time) []mock.Entry {
 	return some
 }
 
-// shares are how many accepted requests are of each host, by the beginning of their agents' names, and of all.
+// shares counts the accepted requests: by host, which is the prefix of the agent's name, and in total.
 func shares(some []mock.Entry) (by map[string]int, all int) {
 	by = map[string]int{}
 	for _, e := range some {
@@ -58,8 +58,8 @@ func shares(some []mock.Entry) (by map[string]int, all int) {
 	return by, all
 }
 
-// worst is the most requests that arrived in any window that ends in a span of time, and how many were not accepted in it. Windows
-// may begin before it.
+// worst returns the most requests that arrived in any window that ends within a span of time, and the number of refused
+// ones in the span. Windows may begin before the span.
 func worst(all []mock.Entry, window time.Duration, from, to time.Time) (most, refused int) {
 	first := 0
 	for i, e := range all {
@@ -77,11 +77,11 @@ func worst(all []mock.Entry, window time.Duration, from, to time.Time) (most, re
 	return most, refused
 }
 
-// The judge sees a window with one request too many, wherever it begins, and tells hosts apart.
+// The checker finds a window with one request too many, wherever it begins, and tells hosts apart.
 func TestJudge(t *testing.T) {
 	begin := time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
 	var all []mock.Entry
-	for i := range 40 { // 10 a second
+	for i := range 40 { // 10 per second
 		all = append(all, mock.Entry{Time: begin.Add(time.Duration(i) * 100 * time.Millisecond), Agent: fmt.Sprintf("h%d-a", i%4), Outcome: "accepted"})
 	}
 	end := begin.Add(time.Hour)

@@ -18,24 +18,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prefix begins the names of the namespaces of every run; the process id of the test follows.
+// prefix is the prefix of the names of all namespaces; the process id of the test follows.
 const prefix = "sluicehosts-"
 
-// network is two switches in a namespace of their own. Hosts talk to each other on the inner one and to the provider on the outer
-// one: a host that is cut off from the others still reaches the provider, which is when limits are in danger.
+// network is two switches in their own namespace. Hosts reach each other on the inner one and the provider on the outer
+// one. So a host that is cut off from the others still reaches the provider, which puts the limits at risk.
 type network struct {
 	testing.TB
 	names string
 }
 
-// place is a namespace.
+// place is a network namespace.
 type place struct {
 	net  *network
-	name string // h1
-	ns   string // its full name
+	name string // such as h1
+	ns   string // full name of the namespace
 }
 
-// ip runs the command ip.
+// ip runs the ip command.
 func (n *network) ip(stdin string, args ...string) {
 	n.Helper()
 	cmd := exec.Command("ip", args...)
@@ -45,7 +45,7 @@ func (n *network) ip(stdin string, args ...string) {
 	}
 }
 
-// newNetwork makes the switches. All namespaces are removed when the test ends.
+// newNetwork creates the switches. The end of the test removes all namespaces.
 func newNetwork(t testing.TB) *network {
 	t.Helper()
 	n := &network{TB: t, names: prefix + strconv.Itoa(os.Getpid()) + "-"}
@@ -56,7 +56,7 @@ func newNetwork(t testing.TB) *network {
 	return n
 }
 
-// add makes a namespace with an address on each of the given switches.
+// add creates a namespace with an address on each of the given switches.
 func (n *network) add(name string, addresses map[string]string) *place {
 	n.Helper()
 	p := &place{net: n, name: name, ns: n.names + name}
@@ -71,19 +71,19 @@ func (n *network) add(name string, addresses map[string]string) *place {
 	return p
 }
 
-// link pulls the plug of a host at a switch, or puts it in again. The host itself sees no error: packets get lost.
+// link disconnects a host from a switch, or connects it again. The host itself sees no error; its packets get lost.
 func (p *place) link(sw string, up bool) {
 	p.net.Helper()
 	state := map[bool]string{true: "up", false: "down"}[up]
 	p.net.ip("", "-n", p.net.names+"switch", "link", "set", sw+"-"+p.name, state)
 }
 
-// inside calls f on a thread that is in the namespace, on a machine with the name of the host. The thread ends with f: it is of no
-// use elsewhere.
+// inside calls f on a thread in the namespace, with the host's name as the machine name. The thread ends with f,
+// because it cannot be used elsewhere.
 func (p *place) inside(f func() error) error {
 	failed := make(chan error)
 	go func() {
-		runtime.LockOSThread() // for good
+		runtime.LockOSThread() // never unlocked, so the thread ends
 		failed <- func() error {
 			fd, err := unix.Open(filepath.Join("/run/netns", p.ns), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 			if err != nil {
@@ -105,7 +105,7 @@ func (p *place) inside(f func() error) error {
 	return <-failed
 }
 
-// dial connects from within the namespace.
+// dial connects from inside the namespace.
 func (p *place) dial(ctx context.Context, _, address string) (conn net.Conn, err error) {
 	err = p.inside(func() (err error) {
 		var d net.Dialer
@@ -115,11 +115,11 @@ func (p *place) dial(ctx context.Context, _, address string) (conn net.Conn, err
 	return conn, err
 }
 
-// removeAll removes the namespaces whose names begin so. What runs in them has ended.
+// removeAll removes the namespaces with this prefix. Their processes have ended.
 func removeAll(names string) {
 	found, _ := filepath.Glob("/run/netns/" + names + "*")
 	for _, path := range found {
-		_ = exec.Command("ip", "netns", "del", filepath.Base(path)).Run() // another run may be quicker
+		_ = exec.Command("ip", "netns", "del", filepath.Base(path)).Run() // another run may have removed it first
 	}
 }
 

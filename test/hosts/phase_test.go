@@ -11,13 +11,13 @@ import (
 	"github.com/sluicehq/sluice/sim/mock"
 )
 
-// phase is a span of the test.
+// phase is a part of the test.
 type phase struct {
 	name     string
 	from, to time.Time
 }
 
-// phase runs from now until something has come true of the log, and for a time at least.
+// phase runs from now until is returns true of the log, but at least for a time.
 func (f *fleet) phase(name string, least time.Duration, is func(p phase, log []mock.Entry) bool) phase {
 	f.Helper()
 	p := phase{name: name, from: time.Now()}
@@ -41,11 +41,11 @@ func (f *fleet) entries() []mock.Entry {
 	return all
 }
 
-// look is the span over which shares are compared.
+// look is the time over which even compares the hosts.
 const look = 3 * window / 2
 
-// even reports whether these hosts, and no others, have had about the same number of requests lately, and together what the limit
-// gives.
+// even returns a condition: these hosts, and no others, have recently sent about the same number of requests, and
+// together about as many as the limit admits.
 func (f *fleet) even(hosts ...*host) func(phase, []mock.Entry) bool {
 	return func(p phase, log []mock.Entry) bool {
 		from := p.to.Add(-look)
@@ -57,18 +57,18 @@ func (f *fleet) even(hosts ...*host) func(phase, []mock.Entry) bool {
 		sum := 0
 		for _, h := range hosts {
 			n := by[h.name]
-			if 2*n*len(hosts) < all { // half of an equal part
+			if 2*n*len(hosts) < all { // less than half of an equal share
 				return false
 			}
 			sum += n
 		}
-		// What is withheld for a host, two of seven parts, would leave less than this.
+		// Two of seven parts are withheld for a host that is cut off. That would leave less than this.
 		most, _ := worst(lately, window, from, p.to)
 		return sum == all && most >= limit*8/10
 	}
 }
 
-// table says what the provider has seen in each phase.
+// table lists what the provider has seen in each phase.
 func (f *fleet) table() string {
 	log := f.entries()
 	var b strings.Builder

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// stopWithin is how long a process has to end when it is asked to.
+// stopWithin is how long a process may take to end after SIGTERM.
 const stopWithin = 30 * time.Second
 
-// process is a program that runs on a host. It dies with the test, also if that is killed.
+// process is a program that runs on a host. It ends with the test, even if the test is killed.
 type process struct {
 	name string
 	cmd  *exec.Cmd
@@ -23,7 +23,7 @@ type process struct {
 	done chan struct{} // closed when it has ended
 }
 
-// start starts a program in a namespace, in a directory of its own. Its output is kept, the end of it.
+// start starts a program in a namespace, in its own directory. It keeps the end of its output.
 func (p *place) start(name, dir string, env []string, program string, args ...string) *process {
 	p.net.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -32,7 +32,7 @@ func (p *place) start(name, dir string, env []string, program string, args ...st
 	r := &process{name: p.name + " " + name, cmd: exec.Command(program, args...), done: make(chan struct{})}
 	r.cmd.Dir, r.cmd.Env = dir, env
 	r.cmd.Stdout, r.cmd.Stderr = &r.said, &r.said
-	// The signal comes when the thread ends that started it: that thread waits for the process.
+	// The death signal comes when the thread that started the process ends. So that thread waits for the process.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	r.cmd.WaitDelay = stopWithin
 	started := make(chan error, 1)
@@ -42,7 +42,7 @@ func (p *place) start(name, dir string, env []string, program string, args ...st
 			err := r.cmd.Start()
 			started <- err
 			if err == nil {
-				_ = r.cmd.Wait() // how it ends is looked at where that matters
+				_ = r.cmd.Wait() // callers check how it ended
 			}
 			return nil
 		})
@@ -56,7 +56,7 @@ func (p *place) start(name, dir string, env []string, program string, args ...st
 	return r
 }
 
-// kill ends the process and its children as a power failure does.
+// kill ends the process and its children at once, as a power failure does.
 func (r *process) kill() {
 	if !r.over() {
 		_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) // it may have ended just now
@@ -64,7 +64,7 @@ func (r *process) kill() {
 	<-r.done
 }
 
-// stop asks the process to end, and reports whether it did in time.
+// stop asks the process to end and reports whether it did in time.
 func (r *process) stop() bool {
 	if r.over() {
 		return true
@@ -88,7 +88,7 @@ func (r *process) over() bool {
 	}
 }
 
-// tail keeps the end of what a process says.
+// tail keeps the last bytes of a process's output.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -111,7 +111,7 @@ func (t *tail) String() string {
 	return string(bytes.TrimSpace(t.text))
 }
 
-// environment is that of programs on a host whose files are below dir.
+// environment returns the environment of programs on a host whose files are below dir.
 func environment(dir string, more ...string) []string {
 	return append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + os.TempDir(), "XDG_STATE_HOME=" + filepath.Join(dir, "state"),

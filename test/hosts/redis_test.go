@@ -20,7 +20,7 @@ const (
 	masterName   = "fleet"
 )
 
-// startRedis starts a server on a host; with a master it is its replica.
+// startRedis starts a Redis server on a host, as a replica of master if that is not nil.
 func (h *host) startRedis(master *host) {
 	h.net.Helper()
 	lines := []string{"bind " + h.inner + " 127.0.0.1", "port " + redisPort, "protected-mode no", `save ""`, "appendonly no", "repl-diskless-sync-delay 0"}
@@ -30,7 +30,7 @@ func (h *host) startRedis(master *host) {
 	h.redis = h.startServer("redis", lines)
 }
 
-// startSentinel starts the Sentinel of a host. One that was killed goes on with its file.
+// startSentinel starts the Sentinel of a host. A Sentinel that was killed continues with its file.
 func (h *host) startSentinel(master *host) {
 	h.net.Helper()
 	h.sentinel = h.startServer("sentinel", []string{
@@ -57,7 +57,7 @@ func (h *host) startServer(name string, lines []string, more ...string) *process
 	return h.run(name, dir, environment(h.dir), redisServer, append([]string{file}, more...)...)
 }
 
-// ask sends a command to a server of the host and returns what it answers, a value to a line.
+// ask sends a command to a server of the host and returns its reply, one value per line.
 func (h *host) ask(port, command string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -108,7 +108,7 @@ func readReply(in *bufio.Reader, out *strings.Builder) error {
 	}
 }
 
-// master is the address of the server that a Sentinel takes for the master.
+// master returns the address of the server that the host's Sentinel regards as the master.
 func (h *host) master() string {
 	text, err := h.ask(sentinelPort, "SENTINEL get-master-addr-by-name "+masterName)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/internal/built"
 )
 
-// sluiceBinary is what is served.
+// sluiceBinary is the path of the binary to test.
 var sluiceBinary string
 
 func TestMain(m *testing.M) { os.Exit(built.Main(m, &sluiceBinary)) }

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// A small fleet for a short time: nothing is lost, and the table says so.
+// A short soak of a small fleet loses nothing, and the table says so.
 func TestAShortSoak(t *testing.T) {
 	if err := watched(); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestAShortSoak(t *testing.T) {
 	}
 }
 
-// tripwire ends a soak when something is written.
+// tripwire ends a soak when a certain text is written.
 type tripwire struct {
 	mu   sync.Mutex
 	text string
@@ -71,7 +71,7 @@ func (w *tripwire) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A signal ends it and the daemon, and leaves nothing.
+// A signal ends the soak and its daemon, and leaves no files behind.
 func TestAnInterruptedSoak(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -103,7 +103,7 @@ func TestWhatCannotBegin(t *testing.T) {
 	}
 }
 
-// What is lost is found.
+// The checks find each kind of loss.
 func TestChecks(t *testing.T) {
 	const good = `{"resources":[{"name":"soak","waiting":{"p0":0},"in_flight":0,"sent":3}],"agents":[` +
 		`{"name":"agent-0","machine":"soak","leased":true,"lease_expires_at":"2999-01-01T00:00:00Z"},{"name":"other","leased":true}]}`
@@ -159,7 +159,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// Growth counts from the second third on, if it is more than a tenth and more than chance.
+// Levels drift if they grow from the second third to the last by more than a tenth and more than the slack.
 func TestDrift(t *testing.T) {
 	for _, c := range []struct {
 		level  Level
@@ -217,7 +217,7 @@ func TestMost(t *testing.T) {
 	}
 }
 
-// A connection that was not used for long is not used again: the daemon may have closed it.
+// A connection is not reused after a long idle time, because the daemon may have closed it.
 func TestOldConnections(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]bool{}
