@@ -73,6 +73,7 @@ type flight struct {
 	asked   provider.ParsedRequest
 	routed  bool        // to another model
 	grown   int64       // how much longer the body is, if it was replaced
+	plain   bool        // the client's body was compressed; its replacement is not
 	observe bool        // mode observe: sent once, unchanged and without waiting
 	hidden  bool        // Sluice asked for usage events that the client must not see
 	header  http.Header // the request's header, or a copy

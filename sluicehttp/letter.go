@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -87,7 +88,14 @@ func (f *flight) bury(why string) {
 	if !f.keeps() {
 		return
 	}
-	l.Keep(f.origin, f.payload.held, f.payload.whole || f.payload.none, f.answers, deadletter.Entry{
+	r := f.origin
+	if f.plain { // the header must describe the body that is kept
+		copied := *r
+		copied.Header = maps.Clone(r.Header)
+		delete(copied.Header, "Content-Encoding")
+		r = &copied
+	}
+	l.Keep(r, f.payload.held, f.payload.whole || f.payload.none, f.answers, deadletter.Entry{
 		Resource: f.t.Resource, Agent: f.caller.Agent, Class: f.caller.Class, User: f.caller.User, Tool: f.caller.Tool, Model: f.told.Model,
 		Emergency: f.caller.Emergency, Attempts: f.told.Attempts, First: f.start, Reason: why,
 	})

@@ -1,6 +1,8 @@
 package sluicehttp
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"io"
 	"net/http"
@@ -9,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/retry"
 )
 
@@ -78,5 +81,48 @@ func TestWhatIsGivenUpIsKept(t *testing.T) {
 				t.Errorf("the body %q, lost %q", r.Body, r.Lost)
 			}
 		})
+	}
+}
+
+// A body that Sluice had to decompress is kept plain, without the header that says otherwise. Any other compressed body
+// is kept as it came.
+func TestHeaderOfALetterDescribesItsBody(t *testing.T) {
+	for _, c := range []struct {
+		model, body, encoding string
+	}{
+		{model: "auto", body: `{"model":"other"}`},
+		{model: "same", encoding: "gzip"},
+	} {
+		list, err := deadletter.Open(filepath.Join(t.TempDir(), "letters"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := newRig(t)
+		x.Retry = retry.Policy{Attempts: 1}
+		x.Letters = &Letters{Keeper: deadletter.NewKeeper(list, nil)}
+		x.Route = func(_ context.Context, _ Caller, asked *provider.ParsedRequest) (string, error) {
+			return map[string]string{"auto": "other"}[asked.Model], nil
+		}
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, _ = z.Write([]byte(`{"model":"` + c.model + `"}`))
+		_ = z.Close()
+		q := post(t, serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }), packed.String())
+		q.Header.Set("Content-Encoding", "gzip")
+		x.do(t, q)
+		x.Letters.Keeper.Flush()
+		entries, err := list.Entries()
+		if err != nil || len(entries) != 1 {
+			t.Fatalf("%+v, %v", entries, err)
+		}
+		if c.body == "" {
+			c.body = packed.String()
+		}
+		if r := entries[0].Request; string(r.Body) != c.body || r.Header.Get("Content-Encoding") != c.encoding {
+			t.Errorf("model %s: kept %q with the encoding %q", c.model, r.Body, r.Header.Get("Content-Encoding"))
+		}
+		if q.Header.Get("Content-Encoding") != "gzip" {
+			t.Error("the client's header was changed")
+		}
 	}
 }

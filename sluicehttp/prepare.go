@@ -241,7 +241,8 @@ func (f *flight) instead(body []byte, packed bool) {
 	f.grown += int64(len(body) - len(f.payload.held))
 	f.payload.replace(body)
 	f.call.Body = body
-	if packed && len(f.header["Content-Encoding"]) > 0 {
+	if packed && !f.plain {
+		f.plain = true
 		f.setHeader("Content-Encoding", "")
 	}
 }
