@@ -190,7 +190,9 @@ func (b *budgets) pay(ctx context.Context, r *resource, x *bill, req *Request, e
 		}
 	}
 	if b.hasLate() {
-		b.enterLate(context.WithoutCancel(ctx))
+		late, cancel := r.inBackground(ctx)
+		b.enterLate(late)
+		cancel()
 	}
 	return nil
 }
@@ -242,7 +244,9 @@ func (b *budgets) announce(ctx context.Context, r *resource, x *bill, i int, req
 	if used < budget.Micros || b.alert == nil && b.events == nil {
 		return
 	}
-	first, err := b.books.Tell(context.WithoutCancel(ctx), l, x.now)
+	told, cancel := r.inBackground(ctx)
+	first, err := b.books.Tell(told, l, x.now)
+	cancel()
 	if err != nil || !first {
 		return
 	}
@@ -275,14 +279,14 @@ type money struct {
 }
 
 // settle enters the actual cost of a request. A negative amount means that it is unknown.
-func (m *money) settle(actual int64) error {
-	return m.finish(lateEntry{actual: min(actual, ledger.MaxMicros)})
+func (m *money) settle(r *resource, actual int64) error {
+	return m.finish(r, lateEntry{actual: min(actual, ledger.MaxMicros)})
 }
 
 // cancel gives the reservation back.
-func (m *money) cancel() error { return m.finish(lateEntry{cancel: true}) }
+func (m *money) cancel(r *resource) error { return m.finish(r, lateEntry{cancel: true}) }
 
-func (m *money) finish(e lateEntry) error {
+func (m *money) finish(r *resource, e lateEntry) error {
 	if m == nil || m.order != nil && !m.ended.CompareAndSwap(false, true) {
 		return nil
 	}
@@ -295,8 +299,13 @@ func (m *money) finish(e lateEntry) error {
 		}
 		return nil
 	}
-	err := e.enter(context.Background(), b)
-	if err != nil && b.goesOn {
+	err := errAway
+	if !r.observe || !r.isAway() {
+		ctx, cancel := r.inBackground(context.Background())
+		err = e.enter(ctx, b)
+		cancel()
+	}
+	if err != nil && (b.goesOn || r.observe) {
 		b.addLate(e)
 		return nil
 	}
@@ -311,7 +320,7 @@ func (t *Ticket) giveBack() {
 	r := t.resource
 	if r != nil && !t.isPlaceless() {
 		ops := [1]store.Op{{Kind: store.OpCancel, ID: t.id}}
-		_ = r.send(context.Background(), ops[:]) // if this fails, the ticket expires by itself
+		_ = r.apply(context.Background(), ops[:]) // if this fails, the ticket expires by itself
 	}
 	*t = Ticket{}
 }

@@ -32,6 +32,15 @@ func (r *resource) briefly(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeout(ctx, observeWithin)
 }
 
+// inBackground returns a context for a call that must not end with its request. In mode observe it ends soon.
+func (r *resource) inBackground(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx = context.WithoutCancel(ctx)
+	if r.observe {
+		return r.briefly(ctx)
+	}
+	return ctx, func() {}
+}
+
 // errAway means that the store failed a moment ago and is not asked again yet.
 var errAway = errors.New("the store did not answer a moment ago")
 

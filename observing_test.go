@@ -134,8 +134,21 @@ func TestObserveDoesNotWaitForItsStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = g.Close() }()
-		before := acquire(t, g, from("a"))
+		before, unsent := acquire(t, g, from("a")), acquire(t, g, from("a"))
+		paid, refunded := acquire(t, g, costs("a", usd(5))), acquire(t, g, costs("a", usd(6)))
 		st.now.Store(true)
+		for what, done := range map[string]func() error{
+			"giving back": unsent.Cancel, "settling": func() error { return paid.Close(usd(4)) }, "refunding": refunded.Cancel,
+		} {
+			if d := took(func() {
+				if err := done(); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+			}); d > 500*time.Millisecond {
+				t.Errorf("%s took %v", what, d)
+			}
+			time.Sleep(time.Minute) // the store is asked again
+		}
 		bound := 250 * time.Millisecond
 		once := func() {
 			ticket, err := g.Acquire(t.Context(), costs("a", usd(90)))
@@ -163,8 +176,11 @@ func TestObserveDoesNotWaitForItsStore(t *testing.T) {
 		if s := state(t, g); s.Sent < 2 {
 			t.Errorf("the store is back, and %d were counted", s.Sent)
 		}
-		if sends := h.of(inspect.EventSend); len(sends) != 5 {
-			t.Errorf("%d sends are on record, want 5", len(sends))
+		if sends := h.of(inspect.EventSend); len(sends) != 8 {
+			t.Errorf("%d sends are on record, want 8", len(sends))
+		}
+		if given := h.of(inspect.EventCancel); len(given) != 2 {
+			t.Errorf("%d cancelled tickets are on record, want 2", len(given))
 		}
 	})
 }

@@ -87,10 +87,10 @@ func (t Ticket) Stale() bool {
 // long as ctx allows. After an error other than ErrStore the ticket has been given back. After ErrStore it is
 // unchanged: use it if it is not stale, or Cancel it.
 func (t *Ticket) Renew(ctx context.Context) error {
-	m := t.money
+	r, m := t.resource, t.money
 	err := t.renew(ctx)
 	if err != nil && t.resource == nil {
-		err = errors.Join(err, m.cancel())
+		err = errors.Join(err, m.cancel(r))
 	}
 	return err
 }
@@ -255,7 +255,7 @@ func (t Ticket) close(spent bool, usage []Amount) error {
 	if !known {
 		actual = -1
 	}
-	return errors.Join(t.end(spent, usage), t.money.settle(actual))
+	return errors.Join(t.end(spent, usage), t.money.settle(t.resource, actual))
 }
 
 // end ends the ticket in the resource's pool.
@@ -319,7 +319,7 @@ func (t Ticket) Cancel() error {
 	if t.resource == nil {
 		return nil
 	}
-	return errors.Join(t.cancel(), t.money.cancel())
+	return errors.Join(t.cancel(), t.money.cancel(t.resource))
 }
 
 // cancel gives the ticket back to its resource.
@@ -327,10 +327,9 @@ func (t Ticket) cancel() error {
 	r := t.resource
 	if !t.isPlaceless() {
 		ops := [1]store.Op{{Kind: store.OpCancel, ID: t.id}}
-		if err := r.send(context.Background(), ops[:]); err != nil {
+		if err := r.apply(context.Background(), ops[:]); err != nil && !r.harmless(err) {
 			return r.storeError(err)
-		}
-		if ops[0].Result.State == store.Unknown {
+		} else if err == nil && ops[0].Result.State == store.Unknown {
 			return r.gone(t.id, store.Unknown)
 		}
 	}
