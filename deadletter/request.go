@@ -78,9 +78,13 @@ func NewRequest(method, path string, h http.Header, body []byte, whole bool, mos
 		var kept []string
 		for part := range strings.SplitSeq(query, "&") {
 			name, value, _ := strings.Cut(part, "=")
-			plain, err := url.QueryUnescape(value)
-			if isSecret(name) || err != nil || LooksSecret(plain) {
-				r.Left = append(r.Left, "?"+name)
+			meant, err := url.QueryUnescape(name)
+			plain, err2 := url.QueryUnescape(value)
+			if err != nil || err2 != nil || isSecret(meant) || LooksSecret(meant) || LooksSecret(plain) {
+				if err != nil || LooksSecret(meant) {
+					meant = "(a parameter)" // its name may be the secret
+				}
+				r.Left = append(r.Left, "?"+meant)
 				values = append(values, value, plain)
 				continue
 			}
