@@ -28,6 +28,12 @@ const (
 	lastPause  = 30 * time.Second
 )
 
+// message is an encoded message, or why there is none.
+type message struct {
+	text []byte
+	err  error
+}
+
 // Poster posts to one webhook.
 type Poster struct {
 	address string
@@ -35,7 +41,7 @@ type Poster struct {
 	client  *http.Client
 	report  func(error)
 
-	queue   chan []byte
+	queue   chan message
 	dropped atomic.Int64
 	life    context.Context
 	stop    context.CancelFunc
@@ -53,7 +59,7 @@ func New(address string, report func(error)) (*Poster, error) {
 		return nil, errors.New("the webhook is not an address such as https://HOST/PATH")
 	}
 	p := &Poster{
-		address: address, host: u.Host, report: report, queue: make(chan []byte, MaxQueued), done: make(chan struct{}),
+		address: address, host: u.Host, report: report, queue: make(chan message, MaxQueued), done: make(chan struct{}),
 		client: &http.Client{
 			Timeout: timeout,
 			// The owner of the webhook named this address, not the one it redirects to.
@@ -66,21 +72,24 @@ func New(address string, report func(error)) (*Poster, error) {
 	return p, nil
 }
 
-// Post queues a message. It does not block: if the queue is full, or the message cannot be encoded or is longer than
-// MaxMessage, the message is dropped and counted.
-func (p *Poster) Post(message any) {
-	text, err := json.Marshal(message)
+// Post queues content, encoded as JSON. It does not block: if the queue is full, the message is dropped and counted. A
+// message that cannot be encoded, or is longer than MaxMessage, is reported as not delivered.
+func (p *Poster) Post(content any) {
+	text, err := json.Marshal(content)
 	if err == nil && len(text) > MaxMessage {
 		err = fmt.Errorf("a message of %d bytes is longer than %d", len(text), MaxMessage)
 	}
+	if err != nil {
+		text, err = nil, fmt.Errorf("the webhook at %s: %w", p.host, err)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err != nil || p.closed {
+	if p.closed {
 		p.dropped.Add(1)
 		return
 	}
 	select {
-	case p.queue <- text:
+	case p.queue <- message{text, err}:
 	default:
 		p.dropped.Add(1)
 	}
@@ -111,8 +120,12 @@ func (p *Poster) Close(ctx context.Context) error {
 
 func (p *Poster) run() {
 	defer close(p.done)
-	for text := range p.queue {
-		if err := p.deliver(text); err != nil {
+	for m := range p.queue {
+		err := m.err
+		if err == nil {
+			err = p.deliver(m.text)
+		}
+		if err != nil {
 			p.dropped.Add(1)
 			if p.report != nil {
 				p.report(err)

@@ -119,7 +119,8 @@ func TestGivesUp(t *testing.T) {
 		}
 	}
 	p, r := post(t, &hook{}, func() {}, strings.Repeat("x", alert.MaxMessage))
-	if p.Dropped() != 2 || len(r.list) != 0 {
+	if p.Dropped() != 2 || len(r.list) != 2 || !strings.Contains(r.list[0], "func()") || !strings.Contains(r.list[1], "longer than 65536") ||
+		strings.Contains(r.list[0]+r.list[1], "s3cr3t") {
 		t.Errorf("%d dropped, %q", p.Dropped(), r.list)
 	}
 }
