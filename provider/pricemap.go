@@ -136,8 +136,12 @@ func parseMapped(text []byte) (p Price, ok bool) {
 			continue // for pictures, for example
 		}
 		p.step = step{above: k * 1000, in: or(l, in, p.Input), out: or(l, out, p.Output)}
-		p.step.read, p.step.write = or(l, read, max(p.CacheRead, min(p.CacheRead, p.step.in))), or(l, write, max(p.CacheWrite, p.step.in))
-		p.step.far = max(p.step.write, p.CacheLong)
+		times := 1.0 // prices of the cache that are not stated rise as that of the input does
+		if p.Input > 0 && p.step.in > p.Input {
+			times = p.step.in / p.Input
+		}
+		p.step.read, p.step.write = or(l, read, times*p.CacheRead), or(l, write, times*p.CacheWrite)
+		p.step.far = max(p.step.write, or(l, far, times*p.CacheLong))
 		break
 	}
 	return p, true

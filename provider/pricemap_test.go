@@ -15,6 +15,11 @@ const priceMap = `{
 	"vertex_ai/new-model": {"input_cost_per_token": 5e-07, "output_cost_per_token": 1e-06},
 	"claude-x-20260101": {"input_cost_per_token": 3e-06, "output_cost_per_token": 1.5e-05, "cache_creation_input_token_cost": 3.75e-06,
 		"cache_creation_input_token_cost_above_1hr": 6e-06, "cache_read_input_token_cost": 3e-07},
+	"steps": {"input_cost_per_token": 3e-06, "output_cost_per_token": 1.5e-05, "cache_creation_input_token_cost": 3.75e-06,
+		"cache_creation_input_token_cost_above_1hr": 6e-06, "cache_read_input_token_cost": 3e-07,
+		"input_cost_per_token_above_200k_tokens": 6e-06, "output_cost_per_token_above_200k_tokens": 2.25e-05},
+	"stated": {"input_cost_per_token": 1e-06, "output_cost_per_token": 1e-06, "cache_read_input_token_cost": 1e-07, "input_cost_per_token_above_200k_tokens": 2e-06,
+		"cache_read_input_token_cost_above_200k_tokens": 3e-07, "cache_creation_input_token_cost_above_1hr_above_200k_tokens": 9e-06},
 	"bad": {"input_cost_per_token": -1}, "worse": {"input_cost_per_token": 1e300}, "strange": [1]
 }`
 
@@ -36,6 +41,9 @@ func TestPricesOfAMap(t *testing.T) {
 		"azure/us/gpt-4o":                {Usage{Input: 1e6}, 2e6, true}, // the maker's price
 		"new-model":                      {Usage{Input: 1e5}, 100_000, true},
 		"models/new-model":               {Usage{Input: 1e6, Output: 1e6}, 8e6, true},
+		"gemini/new-model":               {Usage{CacheRead: 1e6}, 2e6, true}, // no discount is known
+		"steps":                          {Usage{CacheRead: 1e6, CacheWrite: 1e6, CacheLong: 1e6}, 600_000 + 7_500_000 + 12e6, true},
+		"stated":                         {Usage{CacheRead: 1e6, CacheWrite: 1e6, CacheLong: 1e6}, 300_000 + 2e6 + 9e6, true},
 		"vertex_ai/new-model":            {Usage{Input: 1e6}, 500_000, true},
 		"claude-x-20260101":              {Usage{Input: 1e6, CacheRead: 1e6, CacheWrite: 1e6, CacheLong: 1e6}, 3e6 + 300_000 + 3_750_000 + 6e6, true},
 		"us.anthropic.claude-x-20260101": {Usage{Input: 1e6}, 3e6, true},
