@@ -109,7 +109,6 @@ var bedrock = vendor{
 	rules: []rule{
 		{word: "modelnotreadyexception", verdict: store.VerdictOverloaded, scope: sluice.PerModel, cause: "the model is not ready"},
 		{status: 429, says: "tokens per day", verdict: store.VerdictExhausted, scope: modelAndKey, daily: true, cause: "the quota of the day is used up"},
-		{status: 429, says: "too many tokens per day", verdict: store.VerdictExhausted, scope: modelAndKey, daily: true, cause: "the quota of the day is used up"},
 	},
 	refused: modelAndKey, overload: sluice.PerModel, midnights: []int{0},
 	limits:  []sluice.Limit{{Name: unitTokens, Kind: sluice.Rolling, Window: time.Minute, Unit: unitTokens, Per: perModel}},
