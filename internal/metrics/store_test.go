@@ -136,7 +136,7 @@ func TestStoreHangs(t *testing.T) {
 		before := f.reads.Load()
 		for range 5 {
 			began := time.Now()
-			has(t, scrape(t, r), "sluice_store_up 0")
+			has(t, scrape(t, r), "sluice_store_up 0", "sluice_store_read_failures_total 1", "sluice_store_read_seconds_count 1")
 			if took := time.Since(began); took > 2*DefaultTimeout {
 				t.Errorf("a scrape took %v", took)
 			}
