@@ -32,8 +32,8 @@ type slabHead struct {
 
 // chunkHead precedes every chunk of a mapped space.
 type chunkHead struct {
-	next  int64
-	canry uint64
+	next   int64
+	canary uint64
 }
 
 const canary = 0x5a17_c4a5_ee1f_1a75
@@ -65,7 +65,7 @@ func (s *Slab[T]) refresh() {
 // view adds the chunk at an offset to the known chunks.
 func (s *Slab[T]) view(at int64) *chunkHead {
 	h := (*chunkHead)(s.space.at(at))
-	if _ = s.space.mem[at+align+int64(unsafe.Sizeof([chunkLen]T{}))-1]; h.canry != canary {
+	if _ = s.space.mem[at+align+int64(unsafe.Sizeof([chunkLen]T{}))-1]; h.canary != canary {
 		panic("flat: a chunk does not begin where it should")
 	}
 	s.chunks = append(s.chunks, (*[chunkLen]T)(s.space.at(at+align)))
@@ -100,7 +100,7 @@ func (s *Slab[T]) grow() {
 		return
 	}
 	at := s.space.alloc(align + int64(unsafe.Sizeof([chunkLen]T{})))
-	(*chunkHead)(s.space.at(at)).canry = canary
+	(*chunkHead)(s.space.at(at)).canary = canary
 	if s.head.chunks == 0 {
 		s.head.first = at
 	} else {
