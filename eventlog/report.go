@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/store"
 )
 
 // ticketLife is how long after its grant a ticket can be answered. Reports read events from that much earlier, to know
 // the agent of each answer.
-const ticketLife = 10 * time.Minute
+const ticketLife = store.MaxTTL
 
 // Report returns the sends since a moment according to the log alone: those of this machine's processes that log to
 // dir.

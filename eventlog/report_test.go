@@ -52,6 +52,7 @@ func TestReportFromTheLog(t *testing.T) {
 		inspect.Event{Time: at(3), Kind: inspect.EventUsage, Resource: "api", Ticket: "api.1-3", Units: map[string]int64{"tokens": 15}},
 		sendAt(61, "api.1-4", "a"), sendAt(62, "api.1-5", "b"),
 		inspect.Event{Time: at(62), Kind: inspect.EventCancel, Resource: "api", Ticket: "api.1-5"},
+		inspect.Event{Time: at(62), Kind: inspect.EventUpstream, Resource: "api", Agent: "a", Reason: "refused"},
 		inspect.Event{Time: at(63), Kind: inspect.EventPause, Resource: "api"},
 		inspect.Event{Time: at(63), Kind: inspect.EventSend, Resource: "zoo", Agent: "a"},
 	)
@@ -61,7 +62,7 @@ func TestReportFromTheLog(t *testing.T) {
 	}
 	api := &rep.Resources[0]
 	a, b := caller(t, api, "a"), caller(t, api, "b")
-	if a.FirstSends != 2 || a.Retries != 1 || a.Throttled != 1 || a.Failed != 0 || a.WaitedMS != 1500 || a.PeakPerS != 1 || a.PeakPerMin != 2 || a.Units["tokens"] != 35 {
+	if a.FirstSends != 2 || a.Retries != 1 || a.Throttled != 1 || a.Failed != 1 || a.WaitedMS != 1500 || a.PeakPerS != 1 || a.PeakPerMin != 2 || a.Units["tokens"] != 35 {
 		t.Errorf("a is %+v", a)
 	}
 	if a.Units["other"] != 1 || a.Models["m"].Sends != 3 || a.Models["m"].Retries != 1 || a.Models["m"].Units["tokens"] != 35 || a.MeanPerS != 3.0/120 {
@@ -70,7 +71,7 @@ func TestReportFromTheLog(t *testing.T) {
 	if b.FirstSends != 1 || b.Failed != 1 || b.Units["tokens"] != 10 {
 		t.Errorf("b is %+v", b)
 	}
-	if all := api.Total; all.FirstSends != 3 || all.Retries != 1 || all.PeakPerS != 2 || all.PeakPerMin != 3 || all.Throttled != 1 || all.Failed != 1 {
+	if all := api.Total; all.FirstSends != 3 || all.Retries != 1 || all.PeakPerS != 2 || all.PeakPerMin != 3 || all.Throttled != 1 || all.Failed != 2 {
 		t.Errorf("in total %+v", all)
 	}
 	if api.Callers[0].Name != "a" {
@@ -80,8 +81,10 @@ func TestReportFromTheLog(t *testing.T) {
 
 // Only events since the start count, but tickets from before are known.
 func TestReportSince(t *testing.T) {
+	hours := 20 * time.Hour.Seconds() // a ticket can live that long
 	dir := keep(t,
-		sendAt(0, "api.1-1", "a"), sendAt(120, "api.1-2", "a"),
+		sendAt(60-hours, "api.1-0", "a"), sendAt(0, "api.1-1", "a"), sendAt(120, "api.1-2", "a"),
+		inspect.Event{Time: at(120), Kind: inspect.EventThrottled, Resource: "api", Ticket: "api.1-0"},
 		inspect.Event{Time: at(121), Kind: inspect.EventThrottled, Resource: "api", Ticket: "api.1-1"},
 		inspect.Event{Time: at(122), Kind: inspect.EventCancel, Resource: "api", Ticket: "api.1-1"},
 	)
@@ -89,7 +92,7 @@ func TestReportSince(t *testing.T) {
 	if err != nil || len(rep.Resources) != 1 || !rep.Since.Equal(at(60)) {
 		t.Fatalf("got %+v, %v", rep, err)
 	}
-	if a := caller(t, &rep.Resources[0], "a"); a.FirstSends != 1 || a.Throttled != 1 {
+	if a := caller(t, &rep.Resources[0], "a"); a.FirstSends != 1 || a.Throttled != 2 {
 		t.Errorf("a is %+v", a)
 	}
 }

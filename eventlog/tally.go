@@ -100,6 +100,10 @@ func (t *tally) add(e *inspect.Event) {
 		if counted {
 			t.each(e, t.whose(e), func(c *callerTally) { c.Throttled++ })
 		}
+	case inspect.EventUpstream: // it has no answer event
+		if counted {
+			t.each(e, e.Agent, func(c *callerTally) { c.Failed++ })
+		}
 	case inspect.EventAnswer:
 		if counted && failed(e.Verdict) {
 			t.each(e, t.whose(e), func(c *callerTally) { c.Failed++ })

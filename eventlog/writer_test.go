@@ -101,6 +101,8 @@ func TestLinesAreShort(t *testing.T) {
 	}
 	for name, e := range map[string]inspect.Event{
 		"an error":  {Kind: "x", Error: long},
+		"a state":   {Kind: "x", State: long, Was: long, Reason: long},
+		"a machine": {Kind: "x", Agent: long, Machine: long, FromMachine: long},
 		"units":     {Kind: "x", Units: units},
 		"all names": {Kind: long, Resource: long, Ticket: long, Agent: long, User: long, Class: long, Model: long, Tool: long, Verdict: long, Reason: long, Limit: long, Scope: long, Error: long, Units: units},
 	} {
