@@ -68,7 +68,7 @@ type report struct {
 // isLate reports whether the ticket's answer and close may be reported late.
 func (t *Ticket) isLate() bool {
 	l := &t.resource.late
-	return t.own && !t.held && l.on && !l.held.Load() && !l.failing.Load()
+	return t.own && !t.held && l.on && !l.held.Load() && !l.failing.Load() && !(t.resource.observe && t.resource.isAway())
 }
 
 // answerLate queues the report of an ok answer. It returns false if the answer must be reported at once.
@@ -143,7 +143,7 @@ func (r *resource) added() error {
 	l := &r.late
 	if len(l.list) >= lateMost {
 		l.mu.Unlock()
-		if err := r.send(context.Background(), nil); err != nil {
+		if err := r.sendLate(); err != nil && !r.harmless(err) {
 			return r.storeError(err)
 		}
 		return nil
@@ -154,6 +154,17 @@ func (r *resource) added() error {
 	r.arm()
 	l.mu.Unlock()
 	return nil
+}
+
+// sendLate sends the list. In mode observe it takes at most a moment.
+func (r *resource) sendLate() error {
+	ctx, cancel := r.inBackground(context.Background())
+	defer cancel()
+	err := r.send(ctx, nil)
+	if err != nil && r.observe {
+		r.away.Store(time.Now().Add(awayFor).UnixNano())
+	}
+	return err
 }
 
 // isCrowded reports whether requests may be waiting for what a report frees.
@@ -194,7 +205,7 @@ func (r *resource) leave() {
 	}
 	l.leaving = true
 	l.mu.Unlock()
-	_ = r.send(context.Background(), nil) // failed reports are in the list again, and the next report returns the error
+	_ = r.sendLate() // failed reports are in the list again, and the next report returns the error
 	l.mu.Lock()
 	l.leaving = false
 	if len(l.list) > 0 {

@@ -133,7 +133,7 @@ func (r *resource) landed(ctx context.Context, b *batch, err error) {
 	default:
 		l.putBack(b.reports)
 		wait := lateWithin
-		if !endedBy(ctx, err) {
+		if !endedBy(ctx, err) || r.observe {
 			l.retry = min(max(2*l.retry, lateRetry), lateRetryMax)
 			wait = l.retry
 		}

@@ -184,3 +184,35 @@ func TestObserveDoesNotWaitForItsStore(t *testing.T) {
 		}
 	})
 }
+
+// Reports that a store does not take in mode observe delay no request, however many there are.
+func TestObserveDoesNotWaitToReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &stuck{Store: memstore.New()}
+		defer func() { _ = st.Store.Close() }()
+		g, err := sluice.OpenWithStore(t.Context(), st, sluice.Config{Resources: observed()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = g.Close() }()
+		var tickets []sluice.Ticket
+		for range 300 {
+			tickets = append(tickets, acquire(t, g, from("a")))
+		}
+		st.now.Store(true)
+		all := took(func() {
+			for _, ticket := range tickets {
+				_, err := ticket.Answer(sluice.Answer{Verdict: store.VerdictOK, Status: 200})
+				if err := errors.Join(err, ticket.Close()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if all > time.Second {
+			t.Errorf("reporting took %v", all)
+		}
+		st.now.Store(false)
+		time.Sleep(time.Minute)
+		end(t, acquire(t, g, from("a")))
+	})
+}
