@@ -283,7 +283,7 @@ func (d *door) address(r *http.Request, path string) *url.URL {
 
 // withoutKey removes API keys from a query, because the gate's own key is sent.
 func withoutKey(query string) string {
-	if !strings.Contains(query, "key") {
+	if !strings.Contains(query, "key") && !strings.Contains(query, "%") { // a name may be escaped
 		return query
 	}
 	parts := strings.Split(query, "&")

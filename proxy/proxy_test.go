@@ -176,6 +176,7 @@ func TestWhoSends(t *testing.T) {
 		{"/@bob/api/", []string{"X-Sluice-Token", "tok-bob"}, 200, "bob"},
 		{"/api/", []string{"Authorization", "Bearer tok-bob"}, 200, "bob"},
 		{"/api/?key=tok-bob&alt=sse", nil, 200, "bob"},
+		{"/api/?%6bey=tok-bob&alt=sse", nil, 200, "bob"},
 		{"/@eve/api/", []string{"X-Sluice-Token", "tok-bob"}, 403, ""},
 		{"/@x:p1/api/", []string{"X-Sluice-Token", "tok-low"}, 403, ""},
 		{"/@x:p2/api/", []string{"X-Sluice-Token", "tok-low"}, 200, "x"},
