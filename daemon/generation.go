@@ -123,7 +123,7 @@ func (g *generation) identify(r *http.Request) (api.Identity, error) {
 		return api.Identity{}, &api.Problem{Status: http.StatusMisdirectedRequest, Detail: err.Error(), Hint: "use its address, or --host NAME"}
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "none" && site != "same-origin" || !sameOrigin(r) {
-		return api.Identity{}, &api.Problem{Status: http.StatusForbidden, Detail: "pages of other sites may not call this gate"}
+		return api.Identity{}, &api.Problem{Status: http.StatusForbidden, Detail: "pages of other sites may not call this gate", Hint: "call it from a program, without an Origin header"}
 	}
 	t, ok, needed := g.proxy.Bearer(r)
 	if !ok && needed {

@@ -285,3 +285,30 @@ func TestRightsAreDocumented(t *testing.T) {
 		t.Errorf("docs/remote.md does not have this table:\n%s", b.String())
 	}
 }
+
+// A refusal says what to do instead.
+func TestRefusalsHaveAHint(t *testing.T) {
+	r := begin(t, "generic", "resources: {api: {limits: [{name: minute, size: 1000/min}]}}\n"+fourTokens, nil)
+	many := make([]string, 100)
+	for i := range many {
+		many[i] = fmt.Sprintf("%q:1", fmt.Sprint("unit", i))
+	}
+	for _, c := range []struct{ token, method, path, body string }{
+		{"top", "POST", "/v1/tickets", `{"resource":"api","agent":"a","units":{"requests":-1}}`},
+		{"top", "POST", "/v1/tickets", `{"resource":"api","agent":"a","units":{` + strings.Join(many, ",") + `}}`},
+		{"top", "POST", "/v1/tickets", `{"resource":"api","agent":"` + strings.Repeat("a", 2<<20) + `"}`},
+		{"low", "POST", "/v1/tickets", `{"resource":"api","agent":"a","class":"p0"}`},
+		{"low", "POST", "/v1/tickets", `{"resource":"api","agent":"a","emergency":true}`},
+		{"bob", "POST", "/v1/tickets", `{"resource":"api","agent":"eve"}`},
+		{"low", "POST", "/v1/resources/api/pause", `{}`},
+		{"low", "POST", "/-/reload", ``},
+		{"top", "GET", "/-/reload", ``},
+		{"top", "POST", "/v1/resources/api/observe", `{"status":7}`},
+		{"top", "POST", "/v1/dead-letters", `{"resource":"none","agent":"a"}`},
+	} {
+		code, body := r.as(c.token, c.method, c.path, c.body)
+		if code < 400 || !strings.Contains(body, `"hint":"`) {
+			t.Errorf("%s %s %.80s: %d %s", c.method, c.path, c.body, code, body)
+		}
+	}
+}

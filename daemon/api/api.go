@@ -199,7 +199,7 @@ func (c *call) read(v any) error {
 	}
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return &Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", maxBody)}
+		return &Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", maxBody), Hint: "send less; of a response's body the beginning is enough"}
 	}
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
@@ -218,7 +218,7 @@ func (c *call) read(v any) error {
 func (c *call) as(agent *string, class string) (string, error) {
 	if c.who.Agent != "" {
 		if *agent != "" && *agent != c.who.Agent {
-			return "", &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("the token is agent %s's, not %.80q's", c.who.Agent, *agent)}
+			return "", &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("the token is agent %s's, not %.80q's", c.who.Agent, *agent), Hint: "leave the agent out, or use its own token"}
 		}
 		*agent = c.who.Agent
 	}
@@ -237,7 +237,7 @@ func (c *call) as(agent *string, class string) (string, error) {
 	}
 	for i, name := range c.api.Classes {
 		if name == class && i < c.who.Highest {
-			return "", &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("the token allows class %s at most, not %s", c.api.Classes[c.who.Highest], class)}
+			return "", &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("the token allows class %s at most, not %s", c.api.Classes[c.who.Highest], class), Hint: "ask in a lower class, or use another token"}
 		}
 	}
 	return class, nil
@@ -258,12 +258,12 @@ func millis(field string, ms *int64, usual, most time.Duration) (time.Duration, 
 // units converts a map into amounts.
 func units(m map[string]int64) ([]sluice.Amount, error) {
 	if len(m) > store.MaxLimits*2 {
-		return nil, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%d units are too many", len(m))}
+		return nil, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%d units are too many", len(m)), Hint: fmt.Sprintf("name at most %d, those that limits count", store.MaxLimits*2)}
 	}
 	var list []sluice.Amount
 	for unit, n := range m {
 		if n < 0 {
-			return nil, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("units: %.80q is negative", unit)}
+			return nil, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("units: %.80q is negative", unit), Hint: "use 0 or more"}
 		}
 		list = append(list, sluice.Amount{Unit: unit, N: n})
 	}

@@ -48,7 +48,7 @@ func (a *API) observe(c *call) error {
 // mayControl refuses callers with a token below the highest class, because pause and resume affect every caller.
 func (c *call) mayControl() error {
 	if c.who.Highest > 0 {
-		return &Problem{Status: http.StatusForbidden, Detail: "pause and resume need a token of the highest class"}
+		return &Problem{Status: http.StatusForbidden, Detail: "pause, resume and observe need a token of the highest class", Hint: "use such a token, or ask the operator of the gate"}
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func (a *API) letter(c *call) error {
 		return err
 	}
 	if _, known := a.Limits[q.Resource]; !known {
-		return &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no resource %.80q", q.Resource)}
+		return &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no resource %.80q", q.Resource), Hint: "GET /v1/status lists the resources"}
 	}
 	l := a.Letters(q.Resource)
 	if l == nil {

@@ -61,7 +61,7 @@ func (a *API) below(c *call, agent, class string) error {
 		high = ok && slices.Index(a.Classes, held.Class) < c.who.Highest
 	}
 	if high {
-		return &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("agent %.80q is of a higher class than the token allows", agent)}
+		return &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("agent %.80q is of a higher class than the token allows", agent), Hint: "use a token of the agent's class, or another agent"}
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (a *API) request(c *call, q *ask) (req sluice.Request, wait time.Duration, 
 		return req, 0, err
 	}
 	if q.Emergency && c.who.Highest > 0 {
-		return req, 0, &Problem{Status: http.StatusForbidden, Detail: "the token's class has no emergencies"}
+		return req, 0, &Problem{Status: http.StatusForbidden, Detail: "the token's class has no emergencies", Hint: "leave emergency out, or use a token of the highest class"}
 	}
 	if q.User, err = c.speaksFor(q.Agent, q.User); err != nil {
 		return req, 0, err
@@ -189,7 +189,7 @@ type said struct {
 // readAnswer reads a reported response in the dialect of a resource.
 func (a *API) readAnswer(resource string, s *said) (sluice.Answer, error) {
 	if s.Status != 0 && (s.Status < 100 || s.Status > 599) {
-		return sluice.Answer{}, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("status: %d is no status of HTTP", s.Status)}
+		return sluice.Answer{}, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("status: %d is no status of HTTP", s.Status), Hint: "100 to 599, or 0 if there was no response"}
 	}
 	r := &provider.Response{Status: s.Status, Header: map[string][]string{}, Body: []byte(s.Body[:min(len(s.Body), provider.MaxBody)])}
 	for name, value := range s.Headers {
