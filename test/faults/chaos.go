@@ -59,14 +59,14 @@ type chaosResult struct {
 func parseChaos(args []string, out io.Writer) (o chaosOptions, err error) {
 	flags := flag.NewFlagSet(roleChaos, flag.ContinueOnError)
 	flags.SetOutput(out)
-	flags.Uint64Var(&o.seed, "seed", 1, "the first one")
-	flags.IntVar(&o.seeds, "seeds", 25, "how many, on each store")
-	flags.DurationVar(&o.lasts, "for", 0, "begin no new seed after this time (default no bound)")
-	flags.IntVar(&o.atOnce, "atonce", 1, "how many plans are played at a time: most of their time is waiting")
-	flags.BoolVar(&o.plan, "plan", false, "print the plans, and do nothing")
-	flags.StringVar(&o.sluice, "sluice", "", "the command; built if it is not given")
-	flags.StringVar(&o.previous, "previous", "", "the command of the previous release; built if it is not given")
-	on := flags.String("store", "all", "file, redis, daemon, memory, several with commas between, or all")
+	flags.Uint64Var(&o.seed, "seed", 1, "the first seed")
+	flags.IntVar(&o.seeds, "seeds", 25, "number of seeds on each store")
+	flags.DurationVar(&o.lasts, "for", 0, "start no new seed after this time (default no bound)")
+	flags.IntVar(&o.atOnce, "atonce", 1, "number of plans to play at the same time; most of their time is waiting")
+	flags.BoolVar(&o.plan, "plan", false, "only print the plans")
+	flags.StringVar(&o.sluice, "sluice", "", "path of sluice (default: build it)")
+	flags.StringVar(&o.previous, "previous", "", "path of the previous release of sluice (default: build it)")
+	on := flags.String("store", "all", "file, redis, daemon or memory, comma separated, or all")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -193,7 +193,7 @@ func (o *chaosOptions) build(ctx context.Context, dir string) (err error) {
 	}
 	shares, err := o.sharesState(ctx, filepath.Join(dir, "versions"))
 	if err == nil && !shares { // upgrades across formats need a stopped fleet, so an upgrade here is only a restart
-		fmt.Fprintln(os.Stderr, "the previous release has another format of state: all gates are of this version")
+		fmt.Fprintln(os.Stderr, "the previous release has another state format: all gates run this version")
 		o.previous = o.sluice
 	}
 	return err

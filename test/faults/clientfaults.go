@@ -13,7 +13,7 @@ func clientFaults() []*fault {
 	return []*fault{
 		{name: "wrong-clocks", what: "processes whose wall clocks are hours off, whose monotonic clocks are days ahead, in other time zones", do: func(r *rig) error { return r.sleep(3 * time.Second) }, shifted: true, post: wrongClock, rules: inOrder},
 		{name: "workers-killed", what: "kill -9 of a worker every 700 ms, and a new one in its place; leases of 10 s", lease: 10 * time.Second, do: workersKilled},
-		{name: "cli-flushall", what: "calls of `sluice acquire` around FLUSHALL: nobody is there who remembers, but for the state directory", loses: true, whole: cliFlushed},
+		{name: "cli-flushall", what: "calls of `sluice acquire` around FLUSHALL: only the state directory remembers the grants", loses: true, whole: cliFlushed},
 	}
 }
 

@@ -12,10 +12,10 @@ import (
 // groupFaults returns the faults of a Redis with replica and sentinels, and of a Redis Cluster.
 func groupFaults() []*fault {
 	return []*fault{
-		{name: "failover", what: "Sentinel makes the replica the master while both live, and then the other way round", setup: sentinel, loses: true, do: thereAndBack},
+		{name: "failover", what: "Sentinel promotes the replica while both run, then the old master again", setup: sentinel, loses: true, do: thereAndBack},
 		{name: "master-killed", what: "kill -9 of the master; Sentinel makes the replica the master", setup: sentinel, loses: true, do: masterKilled},
 		{name: "slot-moved", what: "the slots of all pools move to other nodes of a Cluster, and back", setup: cluster, do: slotsMoved},
-		{name: "node-killed", what: "kill -9 of the Cluster node with the rolling pool, started again after 1 s with nothing", setup: cluster, loses: true, do: nodeKilled},
+		{name: "node-killed", what: "kill -9 of the Cluster node with the rolling pool, restarted empty after 1 s", setup: cluster, loses: true, do: nodeKilled},
 	}
 }
 

@@ -92,12 +92,12 @@ func campaignMain(args []string) int {
 
 func parse(args []string) (o options, err error) {
 	flags := flag.NewFlagSet("faults", flag.ContinueOnError)
-	flags.DurationVar(&o.load, "for", 8*time.Second, "load around each fault, whose own length comes on top")
-	flags.IntVar(&o.workers, "workers", 6, "processes that ask")
-	flags.Uint64Var(&o.seed, "seed", 1, "for everything that is left to chance")
+	flags.DurationVar(&o.load, "for", 8*time.Second, "length of the load around each fault, without the fault itself")
+	flags.IntVar(&o.workers, "workers", 6, "number of worker processes")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of all random choices")
 	flags.BoolVar(&o.json, "json", false, "print JSON instead of a table")
-	flags.StringVar(&o.markdown, "md", "", "write the table as markdown to this `FILE`, too")
-	flags.StringVar(&o.keep, "keep", "", "keep what every process did, in this `DIRECTORY`")
+	flags.StringVar(&o.markdown, "md", "", "also write the table as markdown to this `FILE`")
+	flags.StringVar(&o.keep, "keep", "", "write what every process did to files in this `DIRECTORY`")
 	flags.Func("only", "faults to run, comma separated (default all)", func(text string) error {
 		o.only = strings.Split(text, ",")
 		return nil
@@ -154,7 +154,7 @@ func (o options) run(ctx context.Context, out, progress io.Writer) (broken bool,
 		x, err := c.do(ctx, f, i)
 		if ctx.Err() != nil {
 			fmt.Fprintln(progress, "interrupted")
-			return false, errors.New("it was interrupted, and has shown nothing")
+			return false, errors.New("interrupted: no result")
 		}
 		if errors.Is(err, redisrun.ErrMissing) {
 			fmt.Fprintln(progress)

@@ -18,7 +18,7 @@ func netFaults() []*fault {
 		{name: "black-hole-open", what: "the same, with on_store_failure: open: limits are not kept meanwhile", via: viaToxics, mode: "open", do: blackHole(5 * time.Second)},
 		{name: "refused", what: "the port is closed for 4 s, connections are cut", via: viaToxics, do: refused},
 		{name: "cut-off-half", what: "half of the workers are cut off for 12 s, the others are not", via: viaToxics, do: cutOffHalf, rules: goesOn},
-		{name: "half-open", what: "connections are dead and nobody is told, three times; new ones work", via: viaRelay, do: halfOpen},
+		{name: "half-open", what: "connections stay open but pass nothing, three times; new ones work", via: viaRelay, do: halfOpen},
 	}
 }
 

@@ -183,7 +183,7 @@ func (c *relayed) answered() (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.names) == 0 {
-		return "", errors.New("a reply that nobody asked for")
+		return "", errors.New("a reply without a command")
 	}
 	name := c.names[0]
 	c.names = c.names[1:]

@@ -10,17 +10,17 @@ import (
 func serverFaults() []*fault {
 	persistent := []string{"appendonly yes", "appendfsync always"}
 	return []*fault{
-		{name: "stopped", what: "SIGSTOP of Redis for 4 s; then it does what it was asked meanwhile", do: stopped},
-		{name: "kill-9", what: "kill -9 of Redis, started again after 1 s with nothing", loses: true, do: killed},
+		{name: "stopped", what: "SIGSTOP of Redis for 4 s; then it runs the commands that it got in that time", do: stopped},
+		{name: "kill-9", what: "kill -9 of Redis, restarted empty after 1 s", loses: true, do: killed},
 		{name: "kill-9-aof", what: "the same with appendonly yes and appendfsync always: nothing is lost", lines: persistent, do: killed},
-		{name: "restart-rdb", what: "SIGTERM and a new start; the state is saved meanwhile", lines: []string{"save 3600 1"}, do: func(r *rig) error { return r.server.Restart() }},
-		{name: "old-snapshot", what: "kill -9 of Redis, started again with what it had saved 2 s before", lines: []string{"save 3600 1"}, loses: true, do: oldSnapshot},
+		{name: "restart-rdb", what: "SIGTERM and a restart, with a saved snapshot", lines: []string{"save 3600 1"}, do: func(r *rig) error { return r.server.Restart() }},
+		{name: "old-snapshot", what: "kill -9 of Redis, restarted with a snapshot that is 2 s old", lines: []string{"save 3600 1"}, loses: true, do: oldSnapshot},
 		{name: "flushall", what: "FLUSHALL, twice within 1.5 s", loses: true, do: flushed},
 		{name: "evicted", what: "the key of one pool is deleted, as by eviction", loses: true, do: evicted},
 		{name: "script-flush", what: "SCRIPT FLUSH and FUNCTION FLUSH, again and again", do: scriptsFlushed},
 		{name: "subscribers-cut", what: "connections that listen for messages are cut, again and again", do: subscribersCut},
 		{name: "out-of-memory", what: "maxmemory 1mb for 3 s", do: setting("maxmemory", "1mb", "0")},
-		{name: "no-replicas", what: "min-replicas-to-write 1 for 3 s, and there is none", do: setting("min-replicas-to-write", "1", "0")},
+		{name: "no-replicas", what: "min-replicas-to-write 1 for 3 s, without a replica", do: setting("min-replicas-to-write", "1", "0")},
 	}
 }
 
