@@ -4,7 +4,7 @@ package redisstore
 
 import "github.com/sluicehq/sluice/internal/pool"
 
-// layout is how the script keeps a pool.
+// layout is how the script lays out a pool in its hash.
 var layout = pool.Schema{
 	Slabs: []pool.SlabSchema{
 		{Name: "names", Key: "N", Slots: 3},

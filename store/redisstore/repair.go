@@ -72,7 +72,7 @@ func inScript(text string) string {
 var inLine = regexp.MustCompile(`user_(function|script):\s?(\d+)`)
 
 // function matches the line at which a translated function begins, with the position of its Go source.
-var function = regexp.MustCompile(`^F\.(\w+) = function\(.*\) -- (.+)$`)
+var function = regexp.MustCompile(`^F\.(\w+) = function\(.* -- (.+)$`)
 
 // whereIn returns the function in which a script failed and the position of its Go source, or "".
 func whereIn(source, text string) string {
@@ -134,12 +134,6 @@ func (st *state) inspect(ctx context.Context) error {
 	if _, err := pool.FromSpec(v.text, v.once); err != nil {
 		return st.damaged(err.Error(), err)
 	}
-	_, _, fields, err := st.fields(ctx)
-	if err != nil || fields == nil {
-		return err
-	}
-	if _, err := pool.FromFields(&layout, fields); err != nil {
-		return st.damaged(err.Error(), err)
-	}
-	return nil
+	_, err = st.read(ctx)
+	return err
 }

@@ -7,43 +7,27 @@ local function setAside()
  if known then known.tallies, known.tell, known.before = T[7], T[8], T[9] end
  T[7], T[8], T[9] = {}, {}, {}
 end
+local function useSlabs(s)
+ S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree = unpack(s)
+end
 local function begin()
  setAside()
  known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, ids = {}, fresh = {}, struck = {}, replies = {}, told = {}, ntold = 0, lots = {}, lotAt = {}, lotIx = {}, keptLots = false, changed = {}, nchanged = 0, logs = 0}
  nothingChanged(known)
- S_names = slabOf('N', 3, {})
- S_crecs = slabOf("A", 13, {})
- S_defs = slabOf("B", 9, {})
- S_gates = slabOf("C", 18, {})
- S_hperiods = slabOf("D", 17, {})
- S_insts = slabOf("E", 30, {})
- S_leases = slabOf("F", 27, {})
- S_limits = slabOf("G", 14, {}, true)
- S_members = slabOf("H", 8, {})
- S_models = slabOf("I", 15, {})
- S_paces = slabOf("J", 4, {})
- S_qdomains = slabOf("K", 14, {})
- S_qflows = slabOf("L", 17, {})
- S_qlanes = slabOf("M", 384, {})
- S_qmembers = slabOf("A'", 10, {})
- S_qspots = slabOf("B'", 3, {})
- S_qwaiters = slabOf("C'", 7, {})
- S_rings = slabOf("D'", 25, {'slot'})
- S_sessions = slabOf("E'", 8, {})
- S_stocks = slabOf("F'", 23, {'ring'})
- S_tickets = slabOf("G'", 115, {})
- S_tnodes = slabOf("H'", 7, {})
- S_counts = slabOf('counts', 15, {})
- S_once = slabOf('once', 171, {'slots'})
- S_past = slabOf('past', 3, {'week'})
- S_sum = slabOf('sum', 14, {})
- S_cfg = slabOf('cfg', 109, {}, true)
- S_tree = slabOf('tree', 1, {})
+ known.slabs = { -- in the order of useSlabs
+  slabOf('N', 3, {}), slabOf("A", 13, {}), slabOf("B", 9, {}), slabOf("C", 18, {}),
+  slabOf("D", 17, {}), slabOf("E", 30, {}), slabOf("F", 27, {}), slabOf("G", 14, {}, true),
+  slabOf("H", 8, {}), slabOf("I", 15, {}), slabOf("J", 4, {}), slabOf("K", 14, {}),
+  slabOf("L", 17, {}), slabOf("M", 384, {}), slabOf("A'", 10, {}), slabOf("B'", 3, {}),
+  slabOf("C'", 7, {}), slabOf("D'", 25, {'slot'}), slabOf("E'", 8, {}), slabOf("F'", 23, {'ring'}),
+  slabOf("G'", 115, {}), slabOf("H'", 7, {}), slabOf('counts', 15, {}), slabOf('once', 171, {'slots'}),
+  slabOf('past', 3, {'week'}), slabOf('sum', 14, {}), slabOf('cfg', 109, {}, true), slabOf('tree', 1, {}),
+ }
+ useSlabs(known.slabs)
  S_insts.kept = true
  cfg = ld(S_cfg, '')
  S_tickets.n = 35 + 5 * cfg[4]
  S_qlanes.n = 33 + 39 * cfg[109]
- known.slabs = {S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree}
 end
 local largest = 31
 local alone = {__index = function(t, i)
@@ -64,13 +48,12 @@ local function again()
  once = S_once[''] or ld(S_once, '')
  past = S_past[''] or ld(S_past, '')
  sum = S_sum[''] or ld(S_sum, '')
- end
+end
 local function takeUp(k)
  setAside()
  known = k
  T[7], T[8], T[9] = k.tallies, k.tell, k.before
- local s = k.slabs
- S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree = s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13], s[14], s[15], s[16], s[17], s[18], s[19], s[20], s[21], s[22], s[23], s[24], s[25], s[26], s[27], s[28]
+ useSlabs(k.slabs)
  cfg = S_cfg['']
  again()
 end
@@ -78,15 +61,8 @@ local X = {ticketIx = 'ia', instIx = 'ib', sessIx = 'ic', flowIx = 'id', membIx 
 local function blank(kind, session, N) return {kind,session,N,"","","","","",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,{},"",0,0,0,"",{},0,0,0,0,0,0,0,0,0,0,0,0,0,0} end
 local function spelt(l, k)
  local op, w = blank(0, l[2], 0), l[13]
- op[5] = l[4]
- op[6] = l[5]
- op[7] = l[6]
- op[8] = l[7]
- op[9] = l[8]
- op[32] = l[9]
- op[10] = l[10]
- op[30] = l[11] * 1000
- op[31] = l[12] * 1000
+ op[5], op[6], op[7], op[8], op[9], op[32], op[10] = l[4], l[5], l[6], l[7], l[8], l[9], l[10]
+ op[30], op[31] = l[11] * 1000, l[12] * 1000
  local waits = l[14]
  op[4], op[29] = l[15][k], (waits[k] or waits[1]) * 1000
  for i = 1, w do op[12 + i] = l[16][(k - 1) * w + i] end
@@ -102,14 +78,8 @@ local function speltClose(e, k)
  for i = 1, w do op[12 + i] = e[7][(k - 1) * w + i] end
  return op
 end
-local lotSession = 2
-local lotAgents = 15
-local lotStates = 29
-local lotCallers = 28
-local endSession = 2
-local endAnswer = 3
-local endClose = 4
-local endNumbers = 6
+local lotSession, lotAgents, lotStates, lotCallers = 2, 15, 29, 28
+local endSession, endAnswer, endClose, endNumbers = 2, 3, 4, 6
 local lotSlots, lotEnded, lotKind, touchKind = 32, -1, -1, 12
 local function newTally(caller) return {caller,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0} end
 local tallies, told, before = 7, 8, 9
@@ -121,104 +91,91 @@ F.flat_Tree_priority = function()
  return tree[1] * 2654435761 % 4294967296
 end
 F.pool_Pool_Apply = function(now_, ops) -- internal/pool/pool.go:248
- F.pool_Pool_begin(now_, (#ops > 0))
+ F.pool_Pool_begin(now_, #ops > 0)
  F.pool_Pool_carryOut(ops)
 end
 F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:254
- once[1] = (once[1] > now_ and once[1] or now_)
- if (#T[2] > 0) then T[2] = {} end
- if (once[1] >= cfg[1]) then F.pool_Pool_seeToLots() end
- if (once[1] >= (past[3] + 1000000)) then F.pool_Pool_turnSecond() end
- if (cfg[2] > 0) then F.pool_Pool_enterSome(64) end
+ once[1] = once[1] > now_ and once[1] or now_
+ if #T[2] > 0 then T[2] = {} end
+ if once[1] >= cfg[1] then F.pool_Pool_seeToLots() end
+ if once[1] >= past[3] + 1000000 then F.pool_Pool_turnSecond() end
+ if cfg[2] > 0 then F.pool_Pool_enterSome(64) end
  if heard then F.pool_Pool_heardSomething() end
  if F.pool_headerTime_isDue(once, 29) then F.pool_headerTime_judge(once, 29) end
- if (once[1] >= once[135]) then F.pool_Pool_expireTickets() end
- if ((once[153] ~= 0) and (once[1] >= once[153])) then F.pool_Pool_hush() end
- if (once[26] ~= 0) then F.pool_Pool_dropStale() end
+ if once[1] >= once[135] then F.pool_Pool_expireTickets() end
+ if once[153] ~= 0 and once[1] >= once[153] then F.pool_Pool_hush() end
+ if once[26] ~= 0 then F.pool_Pool_dropStale() end
 end
 F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:298
  T[1] = ops
  for i = 0, #ops - 1 do
-  if (ops[i+1][1] ~= 12) then
+  if ops[i+1][1] ~= 12 then
    F.pool_Pool_SpellOut()
    break
   end
  end
- for i = 0, #ops - 1 do
-  F.pool_Pool_apply(i)
- end
- do
-  if (F.order_Queue_Len() == 0) then
-   once[2] = 0
-  elseif ((once[9] ~= 0) or ((once[2] ~= 0) and (once[1] >= once[2]))) then
-   F.pool_Pool_serve()
-  else
-   F.pool_Pool_wakeAtDue()
-  end
- end
+ for i = 0, #ops - 1 do F.pool_Pool_apply(i) end
+ if F.order_Queue_Len() == 0 then once[2] = 0
+ elseif once[9] ~= 0 or (once[2] ~= 0 and once[1] >= once[2]) then F.pool_Pool_serve()
+ else F.pool_Pool_wakeAtDue() end
  once[9] = 0
- if ((once[8] ~= 0) or (once[26] ~= 0)) then
+ if once[8] ~= 0 or once[26] ~= 0 then
   once[8] = 0
   F.pool_Pool_concludeAll()
  end
 end
 F.pool_Pool_BeginFast = function(now_) -- internal/pool/fast.go:60
  F.pool_Pool_begin(now_, true)
- if (((F.order_Queue_Len() > 0) or (once[26] ~= 0)) or (once[140] > 0)) then return false end
- once[7] = (once[7] + 1)
+ if F.order_Queue_Len() > 0 or once[26] ~= 0 or once[140] > 0 then return false end
+ once[7] = once[7] + 1
  return true
 end
 F.pool_Pool_EndFast = function() -- internal/pool/fast.go:70
- for k = 0, #T[6] - 1 do
-  F.pool_Pool_enterSums(T[6][k+1])
- end
+ for k = 0, #T[6] - 1 do F.pool_Pool_enterSums(T[6][k+1]) end
  T[6] = {}
  once[2], once[9] = 0, 0
 end
 F.pool_Pool_FastLot = function(l) -- internal/pool/lots.go:54
  local n, w = #l[15], l[13]
- if (((((l[8] >= cfg[3]) or (l[12] <= 0)) or (n == 0)) or (w > cfg[4])) or (l[3] ~= 0)) then return 0 end
+ if l[8] >= cfg[3] or l[12] <= 0 or n == 0 or w > cfg[4] or l[3] ~= 0 then return 0 end
  l[21], l[22], l[23], l[24], l[25] = 0, F.flat_Names_Find(l[4]), F.flat_Names_Find(l[5]), F.flat_Names_Find(l[6]), F.flat_Names_Find(l[7])
- if (((((l[23] == 0) and (l[5] ~= "")) or ((l[22] == 0) and (l[4] ~= ""))) or ((l[24] == 0) and (l[6] ~= ""))) or ((l[25] == 0) and (l[7] ~= ""))) then
+ if (l[23] == 0 and l[5] ~= "") or (l[22] == 0 and l[4] ~= "") or (l[24] == 0 and l[6] ~= "") or (l[25] == 0 and l[7] ~= "") then
   return 0
  end
  local callers = F.pool_list(n)
  for i = 0, n - 1 do
   local caller = F.pool_Pool_callerNamed(l[15][i+1])
-  if (caller == 0) then return 0 end
+  if caller == 0 then return 0 end
   callers[i+1] = caller
  end
- if (band(cfg[5], 1) ~= 0) then
+ if band(cfg[5], 1) ~= 0 then
   l[21] = F.flat_Names_Find(l[15][0+1])
-  for i = 0, n - 1 do
-   if (l[15][i+1] ~= l[15][0+1]) then return 0 end
-  end
+  for i = 0, n - 1 do if l[15][i+1] ~= l[15][0+1] then return 0 end end
  end
  do
   local w, w_o = cfg, 5
-  if ((((cfg[11] ~= once[7]) or (w[w_o+3] ~= l[23])) or (w[w_o+5] ~= l[25])) or ((cfg[5] ~= 0) and ((((w[w_o+1] ~= l[21]) or (w[w_o+2] ~= l[22])) or (w[w_o+4] ~= l[24]))))) then
+  if cfg[11] ~= once[7] or w[w_o+3] ~= l[23] or w[w_o+5] ~= l[25] or (cfg[5] ~= 0 and (w[w_o+1] ~= l[21] or w[w_o+2] ~= l[22] or w[w_o+4] ~= l[24])) then
    F.pool_Pool_choose(l[21], l[22], l[23], l[24], l[25])
   end
  end
- local totals, takers = F.pool_list(w), F.pool_list(w)
- local amounts = l[16]
+ local totals, takers, amounts = F.pool_list(w), F.pool_list(w), l[16]
  l[27] = 0
  for limit = 0, w - 1 do
   local total, asks = 0, 0
   for i = 0, n - 1 do
-   local amount = amounts[((i * w) + limit)+1]
-   if (amount ~= 0) then
-    total = (total + amount)
-    asks = (asks + 1)
+   local amount = amounts[(i * w + limit)+1]
+   if amount ~= 0 then
+    total = total + amount
+    asks = asks + 1
    end
   end
   totals[limit+1], takers[limit+1] = total, asks
-  if (asks ~= n) then l[27] = 1 end
-  if (asks ~= 0) then
+  if asks ~= n then l[27] = 1 end
+  if asks ~= 0 then
    local k = cfg[limit+12]
-   if ((k < 0) or (total < 0)) then return 0 end
+   if k < 0 or total < 0 then return 0 end
    local s = T[6][k+1]
-   if ((total > s[2]) or ((s[6] ~= 0) and F.pool_Pool_keepsFrom(s, total, l[8]))) then return 0 end
+   if total > s[2] or (s[6] ~= 0 and F.pool_Pool_keepsFrom(s, total, l[8])) then return 0 end
   end
  end
  l[28] = callers
@@ -229,259 +186,203 @@ F.pool_Pool_FastLot = function(l) -- internal/pool/lots.go:54
 end
 F.pool_Pool_FastEnds = function(e) -- internal/pool/lotends.go:19
  local at = 0
- do
-  while (at < #e[6]) do
-   local l, to = F.pool_Pool_runOf(e, at)
-   do
-    if (l == nil) then
-     if (not F.pool_Pool_endOne(e, at)) then return at end
-    elseif (not (e[4] ~= 0)) then
-     F.pool_Pool_answerLot(l, e, at, to)
-    elseif (not F.pool_Pool_closeLot(l, e, at, to)) then
-     return at
-    end
-   end
-   at = to
-  end
+ while at < #e[6] do
+  local l, to = F.pool_Pool_runOf(e, at)
+  if l == nil then
+   if not F.pool_Pool_endOne(e, at) then return at end
+  elseif e[4] == 0 then F.pool_Pool_answerLot(l, e, at, to)
+  elseif not F.pool_Pool_closeLot(l, e, at, to) then return at end
+  at = to
  end
  return at
 end
 F.pool_Pool_SpellOut = function() -- internal/pool/lotspell.go:9
- do
-  local l = F.pool_Pool_lotAt(0)
-  while (l ~= nil) do
-   F.pool_Pool_spellOut(l)
-   l = F.pool_Pool_lotAt(0)
-  end
+ local l = F.pool_Pool_lotAt(0)
+ while l ~= nil do
+  F.pool_Pool_spellOut(l)
+  l = F.pool_Pool_lotAt(0)
  end
  F.pool_Pool_enterTallies()
 end
 F.pool_Pool_enterTallies = function() -- internal/pool/tallies.go:71
  F.pool_Pool_enterSome(cfg[2])
- if (#T[9] > 0) then T[9] = {} end
+ if #T[9] > 0 then T[9] = {} end
  local t2_ = T[8]
  for t1_ = 0, #t2_ - 1 do
   local t = t2_[t1_+1]
   t[6] = 0
-  if (t[5] ~= 0) then F.pool_Pool_enterTally(t) end
+  if t[5] ~= 0 then F.pool_Pool_enterTally(t) end
  end
- if (#T[8] > 0) then T[8] = {} end
+ if #T[8] > 0 then T[8] = {} end
 end
 F.pool_Pool_crowdCaller = function() -- internal/pool/crowd.go:134
- if (slabLen(S_crecs) < 32768) then return 0 end
+ if slabLen(S_crecs) < 32768 then return 0 end
  return far(1, F.flat_Names_Tags(once[113]))
 end
 F.pool_Pool_seeToLots = function() -- internal/pool/lots.go:225
  cfg[1] = 9007199254740992
  local i = 0
  local l = F.pool_Pool_lotAt(i)
- while (l ~= nil) do
-  repeat
-   do
-    local kept = (S_sessions[l[20]] or ld(S_sessions, l[20]))[4]
-    if (((l[18] <= once[1]) and (l[9] == 1)) and (kept > once[1])) then
-     l[18] = min(kept, (l[17] + (l[12] < 60000000 and l[12] or 60000000)))
-    end
-   end
-   if (l[18] <= once[1]) then
-    F.pool_Pool_spellOut(l)
-    break
-   end
-   cfg[1] = (cfg[1] < l[18] and cfg[1] or l[18])
-   i = (i + 1)
-  until true
+ while l ~= nil do
+  local kept = (S_sessions[l[20]] or ld(S_sessions, l[20]))[4]
+  if l[18] <= once[1] and l[9] == 1 and kept > once[1] then
+   l[18] = min(kept, l[17] + (l[12] < 60000000 and l[12] or 60000000))
+  end
+  if l[18] <= once[1] then F.pool_Pool_spellOut(l)
+  else
+   cfg[1] = cfg[1] < l[18] and cfg[1] or l[18]
+   i = i + 1
+  end
   l = F.pool_Pool_lotAt(i)
  end
 end
 F.pool_Pool_turnSecond = function() -- internal/pool/pool.go:287
- local silence = (once[1] >= (past[3] + 120000000))
+ local silence = once[1] >= past[3] + 120000000
  if F.pool_history_turn(once[1]) then F.pool_Pool_turnTallies() end
  if silence then F.pool_Pool_enterTallies() end
 end
 F.pool_Pool_enterSome = function(n) -- internal/pool/tallies.go:57
  local i = 0
- while ((i < n) and (cfg[2] > 0)) do
-  cfg[2] = (cfg[2] - 1)
+ while i < n and cfg[2] > 0 do
+  cfg[2] = cfg[2] - 1
   local t = T[9][cfg[2]+1]
   t[6] = 0
-  if ((t[5] ~= 0) and (t[3] ~= past[2])) then
-   F.pool_Pool_enterTally(t)
-  elseif (t[5] ~= 0) then
-   F.pool_Pool_enlist(t)
-  end
-  i = (i + 1)
+  if t[5] ~= 0 and t[3] ~= past[2] then F.pool_Pool_enterTally(t)
+  elseif t[5] ~= 0 then F.pool_Pool_enlist(t) end
+  i = i + 1
  end
 end
 F.pool_Pool_heardSomething = function() -- internal/pool/sessions.go:82
- if ((once[1] - once[3]) > 6000000) then once[4] = once[1] end
+ if once[1] - once[3] > 6000000 then once[4] = once[1] end
  once[3] = once[1]
 end
 F.pool_headerTime_isDue = function(h, h_o) -- internal/pool/header.go:24
- local few = (h[h_o+17] - h[h_o+19])
- return ((few > 3) or ((few > 0) and (h[h_o+17] <= 16)))
+ local few = h[h_o+17] - h[h_o+19]
+ return few > 3 or (few > 0 and h[h_o+17] <= 16)
 end
 F.pool_headerTime_judge = function(h, h_o) -- internal/pool/header.go:30
  h[h_o+19] = h[h_o+17]
- local sorted = copy_(h, h_o, 16)
- local k = (h[h_o+17] < 16 and h[h_o+17] or 16)
+ local sorted, k = copy_(h, h_o, 16), h[h_o+17] < 16 and h[h_o+17] or 16
  sortPart(sorted, 0, k)
- h[h_o+18] = sorted[quo(((k - 1)), 2)+1]
+ h[h_o+18] = sorted[quo(k - 1, 2)+1]
 end
 F.pool_Pool_expireTickets = function() -- internal/pool/wheel.go:88
- local w, w_o = once, 133
- local now_ = quo(once[1], 100000)
- do
-  w[w_o+2] = (((now_ + 1)) * 100000)
-  if (now_ == w[w_o+1]) then return end
- end
- do
-  local next_ = F.pool_wheel_nextStep(w, w_o)
-  if ((next_ ~= 0) and (next_ <= now_)) then
-   local end_ = once[1]
-   do
-    local s = max((w[w_o+1] + 1), next_)
-    while ((s <= now_) and (((w[w_o+4] > 0) or (w[w_o+5] ~= 0)))) do
-     once[1] = (s * 100000)
-     if ((once[153] ~= 0) and (once[1] >= once[153])) then F.pool_Pool_hush() end
-     if (w[w_o+4] > 0) then F.pool_Pool_expireSlot(s) end
-     do
-      local i = w[w_o+5]
-      while ((i ~= 0) and ((S_tickets[i] or ld(S_tickets, i))[6] <= once[1])) do
-       F.pool_Pool_expire(i)
-       i = w[w_o+5]
-      end
-     end
-     s = (s + 1)
-    end
+ local w, w_o, now_ = once, 133, quo(once[1], 100000)
+ w[w_o+2] = (now_ + 1) * 100000
+ if now_ == w[w_o+1] then return end
+ local next_ = F.pool_wheel_nextStep(w, w_o)
+ if next_ ~= 0 and next_ <= now_ then
+  local end_, s = once[1], max(w[w_o+1] + 1, next_)
+  while s <= now_ and (w[w_o+4] > 0 or w[w_o+5] ~= 0) do
+   once[1] = s * 100000
+   if once[153] ~= 0 and once[1] >= once[153] then F.pool_Pool_hush() end
+   if w[w_o+4] > 0 then F.pool_Pool_expireSlot(s) end
+   local i = w[w_o+5]
+   while i ~= 0 and (S_tickets[i] or ld(S_tickets, i))[6] <= once[1] do
+    F.pool_Pool_expire(i)
+    i = w[w_o+5]
    end
-   w[w_o+1], once[1] = now_, end_
-   F.pool_wheel_findNext(w, w_o)
+   s = s + 1
   end
+  w[w_o+1], once[1] = now_, end_
+  F.pool_wheel_findNext(w, w_o)
  end
  w[w_o+1] = now_
  F.pool_Pool_sweepSome(64)
 end
 F.pool_Pool_hush = function() -- internal/pool/members.go:243
- while ((once[153] ~= 0) and (once[153] <= once[1])) do
+ while once[153] ~= 0 and once[153] <= once[1] do
   local at = once[153]
-  do
-   while ((once[147] ~= 0) and (F.pool_member_silentFrom((S_members[once[147]] or ld(S_members, once[147]))) <= at)) do
-    local i = once[147]
-    F.pool_Pool_unlink(i)
-    local m = (S_members[i] or ld(S_members, i))
-    m[2], m[8] = 1, once[149]
-    if (once[149] ~= 0) then
-     local t1_ = (S_members[once[149]] or ld(S_members, once[149]))
-     t1_[7] = i
-    end
-    once[149] = i
+  while once[147] ~= 0 and F.pool_member_silentFrom((S_members[once[147]] or ld(S_members, once[147]))) <= at do
+   local i = once[147]
+   F.pool_Pool_unlink(i)
+   local m = S_members[i] or ld(S_members, i)
+   m[2], m[8] = 1, once[149]
+   if once[149] ~= 0 then
+    local t1_ = (S_members[once[149]] or ld(S_members, once[149]))
+    t1_[7] = i
    end
+   once[149] = i
   end
   F.pool_Pool_weigh(at)
  end
 end
 F.pool_Pool_dropStale = function() -- internal/pool/pauses.go:130
  local i = once[26]
- while (i ~= 0) do
-  local g = (S_gates[i] or ld(S_gates, i))
+ while i ~= 0 do
+  local g = S_gates[i] or ld(S_gates, i)
   local next_ = g[18]
-  do
-   F.pause_State_Allow(g, once[1])
-   if F.pool_pauseRec_stale(g, once[1]) then F.pool_Pool_dropPause(i) end
-  end
+  F.pause_State_Allow(g, once[1])
+  if F.pool_pauseRec_stale(g, once[1]) then F.pool_Pool_dropPause(i) end
   i = next_
  end
 end
 F.pool_Pool_apply = function(i) -- internal/pool/pool.go:337
  local op = T[1][i+1]
- op[45], op[46], op[47], op[48], op[49], op[50], op[51], op[52], op[53], op[54], op[55], op[56] = 0, op[2], op[3], once[1], 0, 0, 0, 0, (-1), 0, 0, 0
- do
-  local t1_ = op[1]
-  if t1_ == 0 then
-   F.pool_Pool_acquire(i)
-   return 
-  elseif t1_ == 1 then
-   F.pool_Pool_poll(op)
-   return 
-  elseif t1_ == 12 then
-   F.pool_Pool_touched(op)
-   return 
-  end
+ op[45], op[46], op[47], op[48], op[49], op[50], op[51], op[52], op[53], op[54], op[55], op[56] = 0, op[2], op[3], once[1], 0, 0, 0, 0, -1, 0, 0, 0
+ local t1_ = op[1]
+ if t1_ == 0 then
+  F.pool_Pool_acquire(i)
+  return 
+ elseif t1_ == 1 then
+  F.pool_Pool_poll(op)
+  return 
+ elseif t1_ == 12 then
+  F.pool_Pool_touched(op)
+  return 
  end
  once[9] = 1
  local t2_ = op[1]
- if t2_ == 2 then
-  F.pool_Pool_cancel(op)
- elseif t2_ == 3 then
-  F.pool_Pool_renew(i)
- elseif t2_ == 4 then
-  F.pool_Pool_answer(op)
- elseif t2_ == 5 then
-  F.pool_Pool_close(op)
- elseif t2_ == 6 then
-  F.pool_Pool_observe(op)
- elseif t2_ == 7 then
-  F.pool_Pool_pause(op)
- elseif t2_ == 8 then
-  F.pool_Pool_resume(op)
- elseif t2_ == 9 then
-  F.pool_Pool_heartbeat(op)
- elseif t2_ == 10 then
-  F.pool_Pool_leave(op)
- elseif t2_ == 11 then
-  F.pool_Pool_launch(op)
- elseif t2_ == 13 then
-  F.pool_Pool_forget(op)
- elseif t2_ == 14 then
-  F.pool_Pool_gone(op)
- else
-  F.pool_refuse(op, 9, (-1), 0)
- end
+ if t2_ == 2 then F.pool_Pool_cancel(op)
+ elseif t2_ == 3 then F.pool_Pool_renew(i)
+ elseif t2_ == 4 then F.pool_Pool_answer(op)
+ elseif t2_ == 5 then F.pool_Pool_close(op)
+ elseif t2_ == 6 then F.pool_Pool_observe(op)
+ elseif t2_ == 7 then F.pool_Pool_pause(op)
+ elseif t2_ == 8 then F.pool_Pool_resume(op)
+ elseif t2_ == 9 then F.pool_Pool_heartbeat(op)
+ elseif t2_ == 10 then F.pool_Pool_leave(op)
+ elseif t2_ == 11 then F.pool_Pool_launch(op)
+ elseif t2_ == 13 then F.pool_Pool_forget(op)
+ elseif t2_ == 14 then F.pool_Pool_gone(op)
+ else F.pool_refuse(op, 9, -1, 0) end
 end
-F.order_Queue_Len = function() -- internal/order/queue.go:193
- return counts[3]
-end
+F.order_Queue_Len = function() return counts[3] end -- internal/order/queue.go:193
 F.pool_Pool_serve = function() -- internal/pool/serve.go:10
  once[2] = 0
- if (F.order_Queue_Len() == 0) then return end
+ if F.order_Queue_Len() == 0 then return end
  F.order_Queue_Wake(once[1])
- do
-  while F.pool_Pool_serveOne() do
-  end
+ while F.pool_Pool_serveOne() do
  end
- do
-  local at, ok = F.order_Queue_NextWake()
-  if ok then F.pool_Pool_wakeAt(at) end
- end
+ local at, ok = F.order_Queue_NextWake()
+ if ok then F.pool_Pool_wakeAt(at) end
  F.pool_Pool_wakeAtDue()
- if (once[154] ~= 0) then F.pool_Pool_wakeAt(once[154]) end
+ if once[154] ~= 0 then F.pool_Pool_wakeAt(once[154]) end
 end
 F.pool_Pool_wakeAtDue = function() -- internal/pool/serve.go:28
  local at = F.pool_wheel_nextDue(once, 133)
- if (at ~= 0) then F.pool_Pool_wakeAt(at) end
+ if at ~= 0 then F.pool_Pool_wakeAt(at) end
 end
 F.pool_Pool_concludeAll = function() -- internal/pool/pool.go:382
  local left = false
- for i = 0, #T[1] - 1 do
-  left = (F.pool_Pool_conclude(T[1][i+1]) or left)
- end
+ for i = 0, #T[1] - 1 do left = F.pool_Pool_conclude(T[1][i+1]) or left end
  if left then F.pool_Pool_serve() end
 end
 F.pool_Pool_enterSums = function(s) -- internal/pool/fast.go:113
- local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
+ local in_ = S_insts[s[1]] or ld(S_insts, s[1])
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
- if ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] ~= 0) then in_[16] = (in_[16] + s[9]) end
+ if (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] ~= 0 then in_[16] = in_[16] + s[9] end
  s[9] = 0
- if (s[14] ~= 0) then
+ if s[14] ~= 0 then
   F.policy_Pace_Take((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], s[14], in_[1], d[4])
   s[14] = 0
  end
- if (s[10] ~= 0) then
+ if s[10] ~= 0 then
   in_[17] = F.pool_Pool_age()
   F.meter_Meter_TakeAll(in_, d, r, once[1], s[3], s[10], s[4])
   s[10] = 0
  end
- if (((s[11] ~= 0) or (s[12] ~= 0)) or (s[13] ~= 0)) then
+ if s[11] ~= 0 or s[12] ~= 0 or s[13] ~= 0 then
   F.meter_Meter_SettleAll(in_, d, r, once[1], s[11], s[12], s[13])
   s[11], s[12], s[13] = 0, 0, 0
  end
@@ -490,262 +391,226 @@ F.pool_Pool_choose = function(agent, user, model, tool, key) -- internal/pool/fa
  cfg[11] = once[7]
  cfg[6], cfg[7], cfg[8], cfg[9], cfg[10] = agent, user, model, tool, key
  for limit = 0, cfg[4] - 1 do
-  local i = once[limit+49]
-  do
-   local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
-   if (per ~= 0) then
-    local name = F.pool_names_sole(cfg, 5, per)
-    if (name ~= 0) then
-     i = F.pool_Pool_ownOf(limit, name)
-    else
-     i = F.pool_Pool_findInst(limit, (F.pool_scoped(cfg, 5, per)), 0)
-    end
-   end
+  local i, per = once[limit+49], (S_limits[limit+1] or ld(S_limits, limit+1))[7]
+  if per ~= 0 then
+   local name = F.pool_names_sole(cfg, 5, per)
+   if name ~= 0 then i = F.pool_Pool_ownOf(limit, name)
+   else i = F.pool_Pool_findInst(limit, (F.pool_scoped(cfg, 5, per)), 0) end
   end
-  cfg[limit+12] = (-1)
-  if (i ~= 0) then
-   local in_ = (S_insts[i] or ld(S_insts, i))
+  cfg[limit+12] = -1
+  if i ~= 0 then
+   local in_ = S_insts[i] or ld(S_insts, i)
    F.pool_Pool_sumsOf(i, in_)
    cfg[limit+12] = in_[30]
   end
  end
 end
 F.pool_Pool_keepsFrom = function(s, amount, class) -- internal/pool/fast.go:171
- local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
+ local in_ = S_insts[s[1]] or ld(S_insts, s[1])
  local d = F.pool_Pool_defOf(in_)
- if (s[6] == 1) then return ((class > 0) and F.pool_Pool_paced(s, in_, d, amount)) end
- if (in_[1] == 0) then return false end
+ if s[6] == 1 then return class > 0 and F.pool_Pool_paced(s, in_, d, amount) end
+ if in_[1] == 0 then return false end
  if F.meter_Meter_IsStock(in_, d) then
   local size = F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_))
-  return (((size - ((s[2] - amount))) > F.policy_Part(size, F.pool_Pool_safeOf(in_, class))) or (not F.policy_Breaker_Idle(F.pool_Pool_stockOf(in_), 9)))
+  return size - (s[2] - amount) > F.policy_Part(size, F.pool_Pool_safeOf(in_, class)) or not F.policy_Breaker_Idle(F.pool_Pool_stockOf(in_), 9)
  end
- if ((((d[1] == 1) and (class > 0)) and (cfg[28] ~= 0)) and F.pool_Pool_paced(s, in_, d, amount)) then
-  return true
- end
- return (((cfg[29] > 0) and F.pool_Pool_binds(in_, d)) and ((s[2] - amount) < F.policy_Part(F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_)), F.pool_Pool_threshold(class))))
+ if d[1] == 1 and class > 0 and cfg[28] ~= 0 and F.pool_Pool_paced(s, in_, d, amount) then return true end
+ return cfg[29] > 0 and F.pool_Pool_binds(in_, d) and s[2] - amount < F.policy_Part(F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_)), F.pool_Pool_threshold(class))
 end
 F.pool_Pool_chargeLot = function(l, totals, takers) -- internal/pool/lots.go:116
  local w = l[13]
  l[30], l[31], l[32] = F.pool_list(w), F.pool_list(w), F.pool_list(w)
  for limit = 0, w - 1 do
-  repeat
-   l[30][limit+1], l[31][limit+1], l[32][limit+1] = 0, 0, 0
-   if (takers[limit+1] == 0) then break end
+  l[30][limit+1], l[31][limit+1], l[32][limit+1] = 0, 0, 0
+  if takers[limit+1] ~= 0 then
    local s = T[6][cfg[limit+12]+1]
    l[30][limit+1], l[31][limit+1], l[32][limit+1] = s[1], s[4], s[3]
-   s[2] = (s[2] - totals[limit+1])
-   s[10] = (s[10] + totals[limit+1])
-   s[9] = (s[9] + ((takers[limit+1] + 2147483648) % 4294967296 - 2147483648))
-   if (s[6] == 2) then
-    local in_ = (S_insts[s[1]] or ld(S_insts, s[1]))
+   s[2] = s[2] - totals[limit+1]
+   s[10] = s[10] + totals[limit+1]
+   s[9] = s[9] + ((takers[limit+1] + 2147483648) % 4294967296 - 2147483648)
+   if s[6] == 2 then
+    local in_ = S_insts[s[1]] or ld(S_insts, s[1])
     F.pool_Pool_took(l[8], takers[limit+1], totals[limit+1], in_, F.pool_Pool_defOf(in_))
-   elseif ((s[6] == 1) and (l[8] > 0)) then
-    s[14] = (s[14] + totals[limit+1])
-   end
-  until true
+   elseif s[6] == 1 and l[8] > 0 then s[14] = s[14] + totals[limit+1] end
+  end
  end
 end
 F.pool_Pool_tellLot = function(l) -- internal/pool/lots.go:139
  local n, w, model, class, retries = #l[15], l[13], l[23], l[8], 0
- if (l[10] ~= 0) then retries = 1 end
+ if l[10] ~= 0 then retries = 1 end
  local all = sum
- if (all[13] < past[3]) then all[4] = 0 end
+ if all[13] < past[3] then all[4] = 0 end
  local before = all[4]
- F.pool_caller_count(all, once[1], past[3], n, (retries * (n % 4294967296)))
+ F.pool_caller_count(all, once[1], past[3], n, retries * (n % 4294967296))
  l[19] = past[2]
  local callers, tallies = l[28], T[7]
  for i = 0, n - 1 do
   local t = tallies[callers[i+1]+1]
-  if (((not (t[5] ~= 0)) or (t[2] ~= model)) or (t[3] ~= past[2])) then F.pool_Pool_tell(t, model) end
-  if (t[8] == 0) then t[13] = once[1] end
-  if (t[14] < past[3]) then t[10] = 0 end
-  t[8] = (t[8] + 1)
-  t[9] = (t[9] + retries)
-  t[10] = (t[10] + 1)
-  t[11], t[12] = (t[11] > t[10] and t[11] or t[10]), max(t[12], ((before + (i % 4294967296)) + 1))
+  if t[5] == 0 or t[2] ~= model or t[3] ~= past[2] then F.pool_Pool_tell(t, model) end
+  if t[8] == 0 then t[13] = once[1] end
+  if t[14] < past[3] then t[10] = 0 end
+  t[8] = t[8] + 1
+  t[9] = t[9] + retries
+  t[10] = t[10] + 1
+  t[11], t[12] = t[11] > t[10] and t[11] or t[10], max(t[12], before + (i % 4294967296) + 1)
   t[4], t[14] = class, once[1]
-  if (not (t[7] ~= 0)) then F.pool_Pool_mark(t) end
+  if t[7] == 0 then F.pool_Pool_mark(t) end
  end
  local amounts = l[16]
  for limit = 0, w - 1 do
   local unit = cfg[limit+33]
-  if ((unit >= 0) and (l[30][limit+1] ~= 0)) then
+  if unit >= 0 and l[30][limit+1] ~= 0 then
    for i = 0, n - 1 do
-    tallies[callers[i+1]+1][unit+15] = (tallies[callers[i+1]+1][unit+15] + amounts[((i * w) + limit)+1])
+    tallies[callers[i+1]+1][unit+15] = tallies[callers[i+1]+1][unit+15] + amounts[(i * w + limit)+1]
    end
   end
  end
 end
 F.pool_Pool_holdLot = function(l) -- internal/pool/lots.go:184
- local n = #l[15]
- local from = F.pool_Pool_sessionOf(l[2])
- l[3] = ((from[2] > once[28] and from[2] or once[28]) + 1)
- from[2] = ((l[3] + u64(n)) - 1)
- from[5] = (from[5] + ((n + 2147483648) % 4294967296 - 2147483648))
- if (l[9] == 2) then
-  from[7] = (from[7] + ((n + 2147483648) % 4294967296 - 2147483648))
- end
+ local n, from = #l[15], F.pool_Pool_sessionOf(l[2])
+ l[3] = (from[2] > once[28] and from[2] or once[28]) + 1
+ from[2] = l[3] + u64(n) - 1
+ from[5] = from[5] + ((n + 2147483648) % 4294967296 - 2147483648)
+ if l[9] == 2 then from[7] = from[7] + ((n + 2147483648) % 4294967296 - 2147483648) end
  l[20] = once[27]
- if ((cfg[49] > 0) and (once[l[8]+11] < (once[1] + cfg[49]))) then once[l[8]+11] = (once[1] + cfg[49]) end
+ if cfg[49] > 0 and once[l[8]+11] < once[1] + cfg[49] then once[l[8]+11] = once[1] + cfg[49] end
  F.flat_Names_Keep(l[22])
  F.flat_Names_Keep(l[23])
  F.flat_Names_Keep(l[24])
  F.flat_Names_Keep(l[25])
  l[17], l[26] = once[1], n
- l[18] = (once[1] + (l[12] < 60000000 and l[12] or 60000000))
- if (l[9] == 1) then l[18] = min(l[18], (once[1] + 10000000)) end
- cfg[1] = (cfg[1] < l[18] and cfg[1] or l[18])
+ l[18] = once[1] + (l[12] < 60000000 and l[12] or 60000000)
+ if l[9] == 1 then l[18] = min(l[18], once[1] + 10000000) end
+ cfg[1] = cfg[1] < l[18] and cfg[1] or l[18]
  l[29] = F.pool_list(n)
- for i = 0, n - 1 do
-  l[29][i+1] = 0
- end
- once[5] = (once[5] + n)
+ for i = 0, n - 1 do l[29][i+1] = 0 end
+ once[5] = once[5] + n
  F.pool_Pool_addLot(l)
 end
 F.pool_Pool_endOne = function(e, at) -- internal/pool/lotends.go:39
  local o = {e[2],e[6][at+1],((e[3] ~= 0) and 1 or 0),((e[4] ~= 0) and 1 or 0),0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
- for limit = 0, e[5] - 1 do
-  o[limit+5] = e[7][((at * e[5]) + limit)+1]
- end
+ for limit = 0, e[5] - 1 do o[limit+5] = e[7][(at * e[5] + limit)+1] end
  return F.pool_Pool_FastDone(o)
 end
 F.pool_Pool_answerLot = function(l, e, from, to) -- internal/pool/lotends.go:48
  local usual = true
  for limit = 0, l[13] - 1 do
-  local i = ((l[30][limit+1] + 2147483648) % 4294967296 - 2147483648)
-  if (i ~= 0) then
+  local i = (l[30][limit+1] + 2147483648) % 4294967296 - 2147483648
+  if i ~= 0 then
    local s = F.pool_Pool_sumsOf(i, (S_insts[i] or ld(S_insts, i)))
-   if ((((s[5] ~= 4) and (not (s[7] ~= 0))) and (l[31][limit+1] ~= 0)) and (((s[5] ~= 1) or (l[31][limit+1] ~= 1)))) then
-    usual = false
-   end
+   if s[5] ~= 4 and s[7] == 0 and l[31][limit+1] ~= 0 and (s[5] ~= 1 or l[31][limit+1] ~= 1) then usual = false end
   end
  end
- if (not usual) then
+ if not usual then
   F.pool_Pool_spellOut(l)
-  do
-   local i = from
-   while (i < to) do
-    F.pool_Pool_endOne(e, i)
-    i = (i + 1)
-   end
+  local i = from
+  while i < to do
+   F.pool_Pool_endOne(e, i)
+   i = i + 1
   end
   return 
  end
  local i = from
- while (i < to) do
-  repeat
-   local k = (e[6][i+1] - l[3])
-   if (l[29][k+1] ~= 0) then break end
+ while i < to do
+  local k = e[6][i+1] - l[3]
+  if l[29][k+1] == 0 then
    l[29][k+1] = once[1]
-   F.pool_headerTime_add(once, 29, (once[1] - l[17]))
+   F.pool_headerTime_add(once, 29, once[1] - l[17])
    for limit = 0, l[13] - 1 do
-    local i = ((l[30][limit+1] + 2147483648) % 4294967296 - 2147483648)
-    if (i ~= 0) then
+    local i = (l[30][limit+1] + 2147483648) % 4294967296 - 2147483648
+    if i ~= 0 then
      local s = F.pool_Pool_sumsOf(i, (S_insts[i] or ld(S_insts, i)))
-     if (((s[5] == 1) and (not (s[7] ~= 0))) and (l[31][limit+1] == 1)) then
-      s[11] = (s[11] + l[16][((k * l[13]) + limit)+1])
-      s[12] = (s[12] + l[16][((k * l[13]) + limit)+1])
+     if s[5] == 1 and s[7] == 0 and l[31][limit+1] == 1 then
+      s[11] = s[11] + l[16][(k * l[13] + limit)+1]
+      s[12] = s[12] + l[16][(k * l[13] + limit)+1]
      end
     end
    end
-  until true
-  i = (i + 1)
+  end
+  i = i + 1
  end
 end
 F.pool_Pool_closeLot = function(l, e, from, to) -- internal/pool/lotends.go:85
- if (((cfg[50] ~= 0) and (not (e[3] ~= 0))) or ((e[5] > 0) and (((l[27] ~= 0) or (e[5] > l[13]))))) then
+ if (cfg[50] ~= 0 and e[3] == 0) or (e[5] > 0 and (l[27] ~= 0 or e[5] > l[13])) then
   local i = from
-  while (i < to) do
-   if ((((cfg[50] ~= 0) and (not (e[3] ~= 0))) and (l[29][(e[6][i+1] - l[3])+1] == 0)) or F.pool_Pool_unasked(l, e, i)) then
+  while i < to do
+   if (cfg[50] ~= 0 and e[3] == 0 and l[29][(e[6][i+1] - l[3])+1] == 0) or F.pool_Pool_unasked(l, e, i) then
     return false
    end
-   i = (i + 1)
+   i = i + 1
   end
  end
- if (e[3] ~= 0) then
+ if e[3] ~= 0 then
   local i = from
-  while (i < to) do
-   if (l[29][(e[6][i+1] - l[3])+1] == 0) then F.pool_headerTime_add(once, 29, (once[1] - l[17])) end
-   i = (i + 1)
+  while i < to do
+   if l[29][(e[6][i+1] - l[3])+1] == 0 then F.pool_headerTime_add(once, 29, once[1] - l[17]) end
+   i = i + 1
   end
  end
  for limit = 0, l[13] - 1 do
-  local i = ((l[30][limit+1] + 2147483648) % 4294967296 - 2147483648)
-  if (i ~= 0) then
-   local in_ = (S_insts[i] or ld(S_insts, i))
+  local i = (l[30][limit+1] + 2147483648) % 4294967296 - 2147483648
+  if i ~= 0 then
+   local in_ = S_insts[i] or ld(S_insts, i)
    local s = F.pool_Pool_sumsOf(i, in_)
-   if (s[5] == 4) then
-    F.pool_sums_giveUp(s, l, e, limit, from, to)
-   else
-    F.pool_Pool_settleLot(l, e, limit, from, to, in_, s)
-   end
+   if s[5] == 4 then F.pool_sums_giveUp(s, l, e, limit, from, to)
+   else F.pool_Pool_settleLot(l, e, limit, from, to, in_, s) end
   end
  end
- local n = (to - from)
- local s = (S_sessions[l[20]] or ld(S_sessions, l[20]))
- s[5] = (s[5] - ((n + 2147483648) % 4294967296 - 2147483648))
- if (l[9] == 2) then s[7] = (s[7] - ((n + 2147483648) % 4294967296 - 2147483648)) end
+ local n, s = to - from, S_sessions[l[20]] or ld(S_sessions, l[20])
+ s[5] = s[5] - ((n + 2147483648) % 4294967296 - 2147483648)
+ if l[9] == 2 then s[7] = s[7] - ((n + 2147483648) % 4294967296 - 2147483648) end
  s[3] = once[1]
- once[5] = (once[5] - n)
+ once[5] = once[5] - n
  F.pool_Pool_strikeLot(l, e, from, to)
- l[26] = (l[26] - n)
- if (l[26] == 0) then F.pool_Pool_forgetLot(l) end
+ l[26] = l[26] - n
+ if l[26] == 0 then F.pool_Pool_forgetLot(l) end
  return true
 end
 F.pool_Pool_spellOut = function(l) -- internal/pool/lotspell.go:17
- for k = 0, #l[15] - 1 do
-  if (l[29][k+1] ~= (-1)) then F.pool_Pool_spell(l, k) end
- end
+ for k = 0, #l[15] - 1 do if l[29][k+1] ~= (-1) then F.pool_Pool_spell(l, k) end end
  F.pool_Pool_forgetLot(l)
 end
 F.pool_Pool_enterTally = function(t) -- internal/pool/tallies.go:88
- local rec = (S_crecs[t[1]] or ld(S_crecs, t[1]))
- local i = 0
- if (t[8] > 0) then
-  rec[9], rec[2] = t[4], (floor(t[14] / 2^(20)) % 4294967296)
-  if (rec[12] == 0) then rec[12] = t[13] end
-  rec[10] = (rec[10] + t[8])
-  rec[6] = (rec[6] + t[9])
-  rec[13], rec[4], rec[5] = t[14], t[10], (rec[5] > t[11] and rec[5] or t[11])
+ local rec, i = (S_crecs[t[1]] or ld(S_crecs, t[1])), 0
+ if t[8] > 0 then
+  rec[9], rec[2] = t[4], floor(t[14] / 2^(20)) % 4294967296
+  if rec[12] == 0 then rec[12] = t[13] end
+  rec[10] = rec[10] + t[8]
+  rec[6] = rec[6] + t[9]
+  rec[13], rec[4], rec[5] = t[14], t[10], rec[5] > t[11] and rec[5] or t[11]
   i = F.pool_Pool_periodOf(rec, t[2], t[3])
- else
-  i = F.pool_Pool_periodIn(rec, t[2], t[3])
- end
- if (i ~= 0) then
-  local pd = (S_hperiods[i] or ld(S_hperiods, i))
-  if (t[8] > 0) then
-   pd[5] = (pd[5] + t[8])
-   pd[6] = (pd[6] + t[9])
-   pd[9] = (pd[9] > t[11] and pd[9] or t[11])
-   pd[10] = (pd[10] > t[12] and pd[10] or t[12])
+ else i = F.pool_Pool_periodIn(rec, t[2], t[3]) end
+ if i ~= 0 then
+  local pd = S_hperiods[i] or ld(S_hperiods, i)
+  if t[8] > 0 then
+   pd[5] = pd[5] + t[8]
+   pd[6] = pd[6] + t[9]
+   pd[9] = pd[9] > t[11] and pd[9] or t[11]
+   pd[10] = pd[10] > t[12] and pd[10] or t[12]
   end
-  for u = 0, 6 - 1 do
-   if (t[u+15] ~= 0) then pd[u+12] = max((pd[u+12] + t[u+15]), 0) end
-  end
+  for u = 0, 6 - 1 do if t[u+15] ~= 0 then pd[u+12] = max(pd[u+12] + t[u+15], 0) end end
  end
- for u = 0, 6 - 1 do
-  t[u+15] = 0
- end
+ for u = 0, 6 - 1 do t[u+15] = 0 end
  F.flat_Names_Drop(t[2])
  t[5], t[8], t[9] = 0, 0, 0
- if (not (t[7] ~= 0)) then F.pool_Pool_mark(t) end
+ if t[7] == 0 then F.pool_Pool_mark(t) end
 end
 F.pool_history_turn = function(now_) -- internal/pool/history.go:93
  local before = past[2]
- if (now_ >= (past[3] + 1000000)) then
-  past[3] = (now_ - fmod(now_, 1000000))
-  past[2] = (quo(now_, 60000000) % 4294967296)
+ if now_ >= past[3] + 1000000 then
+  past[3] = now_ - fmod(now_, 1000000)
+  past[2] = quo(now_, 60000000) % 4294967296
  end
- return (past[2] ~= before)
+ return past[2] ~= before
 end
 F.pool_Pool_turnTallies = function() -- internal/pool/tallies.go:47
  F.pool_Pool_enterSome(cfg[2])
  T[9], T[8] = T[8], T[9]
- if (#T[8] > 0) then T[8] = {} end
+ if #T[8] > 0 then T[8] = {} end
  cfg[2] = #T[9]
 end
 F.pool_Pool_enlist = function(t) -- internal/pool/tallies.go:36
- if (not (t[6] ~= 0)) then
+ if t[6] == 0 then
   t[6] = 1
   local t1_ = T[8]
   t1_[#t1_+1] = t
@@ -753,43 +618,41 @@ F.pool_Pool_enlist = function(t) -- internal/pool/tallies.go:36
 end
 F.pool_wheel_nextStep = function(w, w_o) -- internal/pool/wheel.go:127
  local s = 0
- if (w[w_o+4] > 0) then s = w[w_o+3] end
- if (w[w_o+5] ~= 0) then
+ if w[w_o+4] > 0 then s = w[w_o+3] end
+ if w[w_o+5] ~= 0 then
   local line = quo((S_tickets[w[w_o+5]] or ld(S_tickets, w[w_o+5]))[6], 100000)
-  if ((s == 0) or (line < s)) then s = line end
+  if s == 0 or line < s then s = line end
  end
  return s
 end
 F.pool_Pool_expireSlot = function(s) -- internal/pool/wheel.go:116
  local i = once.slots[fmod(s, 4096)+1]
- while (i ~= 0) do
+ while i ~= 0 do
   local next_ = (S_tickets[i] or ld(S_tickets, i))[21]
-  if ((S_tickets[i] or ld(S_tickets, i))[6] <= once[1]) then F.pool_Pool_expire(i) end
+  if (S_tickets[i] or ld(S_tickets, i))[6] <= once[1] then F.pool_Pool_expire(i) end
   i = next_
  end
 end
 F.pool_Pool_expire = function(t) -- internal/pool/lifecycle.go:315
- local tk = (S_tickets[t] or ld(S_tickets, t))
- if (((tk[23] == 1) and (tk[9] > 0)) and (tk[5] > once[1])) then
+ local tk = S_tickets[t] or ld(S_tickets, t)
+ if tk[23] == 1 and tk[9] > 0 and tk[5] > once[1] then
   local kept = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))[4]
-  if (kept > once[1]) then
-   F.pool_Pool_schedule(t, tk, (kept < tk[5] and kept or tk[5]))
+  if kept > once[1] then
+   F.pool_Pool_schedule(t, tk, kept < tk[5] and kept or tk[5])
    return 
   end
  end
- if ((tk[23] == 3) and (tk[8] > once[1])) then
-  if (tk[33] ~= 0) then
+ if tk[23] == 3 and tk[8] > once[1] then
+  if tk[33] ~= 0 then
    once[9] = 1
    F.pool_Pool_dropLost(t, tk)
    return 
   end
-  if (tk[34] == 1) then
-   do
-    local until_ = F.pool_Pool_aliveUntil(tk)
-    if (until_ > once[1]) then
-     F.pool_Pool_schedule(t, tk, (until_ < tk[8] and until_ or tk[8]))
-     return 
-    end
+  if tk[34] == 1 then
+   local until_ = F.pool_Pool_aliveUntil(tk)
+   if until_ > once[1] then
+    F.pool_Pool_schedule(t, tk, until_ < tk[8] and until_ or tk[8])
+    return 
    end
    F.pool_Pool_orphan(t, tk, false)
    return 
@@ -809,131 +672,107 @@ F.pool_Pool_expire = function(t) -- internal/pool/lifecycle.go:315
   F.pool_Pool_pausesLost(t, tk, false)
   F.pool_Pool_end(t, tk)
  elseif t1_ == 3 then
-  if ((not (tk[27] ~= 0)) and (not (tk[33] ~= 0))) then F.pool_Pool_pausesLost(t, tk, false) end
+  if tk[27] == 0 and tk[33] == 0 then F.pool_Pool_pausesLost(t, tk, false) end
   F.pool_Pool_lapse(tk)
   F.pool_Pool_finish(t, tk)
  elseif t1_ == 4 then
-  once[5] = (once[5] + 1)
+  once[5] = once[5] + 1
   F.pool_Pool_lapse(tk)
   F.pool_Pool_finish(t, tk)
  end
 end
 F.pool_wheel_findNext = function(w, w_o) -- internal/pool/wheel.go:141
- w[w_o+3] = (w[w_o+1] + 1)
+ w[w_o+3] = w[w_o+1] + 1
  local n = 0
- while ((w[w_o+4] > 0) and (n < 4096)) do
-  do
-   local i = w.slots[fmod(w[w_o+3], 4096)+1]
-   if (i ~= 0) then return end
-  end
-  w[w_o+3] = (w[w_o+3] + 1)
-  n = (n + 1)
+ while w[w_o+4] > 0 and n < 4096 do
+  local i = w.slots[fmod(w[w_o+3], 4096)+1]
+  if i ~= 0 then return end
+  w[w_o+3] = w[w_o+3] + 1
+  n = n + 1
  end
 end
 F.pool_Pool_sweepSome = function(n) -- internal/pool/insts.go:323
  for t1_ = 0, n - 1 do
-  do
-   once[22] = (once[22] + 1)
-   if (once[22] >= slabEnd(S_insts)) then
-    once[22] = 0
-    break
-   end
+  once[22] = once[22] + 1
+  if once[22] >= slabEnd(S_insts) then
+   once[22] = 0
+   break
   end
-  if (((S_insts[once[22]] or ld(S_insts, once[22]))[12] ~= 0) and F.pool_Pool_spare(once[22])) then F.pool_Pool_dropInst(once[22]) end
+  if (S_insts[once[22]] or ld(S_insts, once[22]))[12] ~= 0 and F.pool_Pool_spare(once[22]) then
+   F.pool_Pool_dropInst(once[22])
+  end
  end
  F.pool_Pool_burySome(n)
  F.pool_callers_sweep(n, once[1], cfg[49])
  F.pool_Pool_sweepSessions(n)
 end
-F.pool_member_silentFrom = function(m) -- internal/pool/members.go:39
- return (quo(((m[3] + 3000000)), 250000) * 250000)
-end
+F.pool_member_silentFrom = function(m) return quo(m[3] + 3000000, 250000) * 250000 end -- internal/pool/members.go:39
 F.pool_Pool_unlink = function(i) -- internal/pool/members.go:203
- local m = (S_members[i] or ld(S_members, i))
- do
-  if (m[7] ~= 0) then
-   local t1_ = (S_members[m[7]] or ld(S_members, m[7]))
-   t1_[8] = m[8]
-  elseif (m[2] ~= 0) then
-   once[149] = m[8]
-  else
-   once[147] = m[8]
-  end
- end
- if (m[8] ~= 0) then
+ local m = S_members[i] or ld(S_members, i)
+ if m[7] ~= 0 then
+  local t1_ = (S_members[m[7]] or ld(S_members, m[7]))
+  t1_[8] = m[8]
+ elseif m[2] ~= 0 then once[149] = m[8]
+ else once[147] = m[8] end
+ if m[8] ~= 0 then
   local t2_ = (S_members[m[8]] or ld(S_members, m[8]))
   t2_[7] = m[7]
- elseif (not (m[2] ~= 0)) then
-  once[148] = m[7]
- end
- if (not (m[2] ~= 0)) then once[150] = (once[150] - 1) end
+ elseif m[2] == 0 then once[148] = m[7] end
+ if m[2] == 0 then once[150] = once[150] - 1 end
  m[7], m[8] = 0, 0
 end
 F.pool_Pool_weigh = function(at) -- internal/pool/members.go:262
  local sums = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
  once[154], once[152] = 0, 0
- do
-  local i = once[149]
-  while (i ~= 0) do
-   local m = (S_members[i] or ld(S_members, i))
-   local next_ = m[8]
-   local over = F.pool_Pool_freeAt(at, m[4])
-   for k = 0, cfg[4] - 1 do
-    local after = F.pool_Pool_lingers(k)
-    if ((after >= 0) and (not F.pool_Pool_freeAt(at, (m[4] + after)))) then
-     over = false
-     if (m[5] > 0) then
-      sums[k+1] = (sums[k+1] + quo((((4503599627370496 + m[5]) - 1)), m[5]))
-     end
-    end
+ local i = once[149]
+ while i ~= 0 do
+  local m = S_members[i] or ld(S_members, i)
+  local next_, over = m[8], F.pool_Pool_freeAt(at, m[4])
+  for k = 0, cfg[4] - 1 do
+   local after = F.pool_Pool_lingers(k)
+   if after >= 0 and not F.pool_Pool_freeAt(at, m[4] + after) then
+    over = false
+    if m[5] > 0 then sums[k+1] = sums[k+1] + quo(4503599627370496 + m[5] - 1, m[5]) end
    end
-   if over then
-    F.pool_Pool_dropMember(i)
-   else
-    once[152] = (once[152] + F.pool_partOf(m[5]))
-   end
-   i = next_
   end
+  if over then F.pool_Pool_dropMember(i)
+  else once[152] = once[152] + F.pool_partOf(m[5]) end
+  i = next_
  end
  for k = 0, cfg[4] - 1 do
-  local part = min(quo((((sums[k+1] + 1099511627776) - 1)), 1099511627776), 4096)
-  if (part ~= once[k+156]) then F.pool_Pool_withhold(k, at, part) end
+  local part = min(quo(sums[k+1] + 1099511627776 - 1, 1099511627776), 4096)
+  if part ~= once[k+156] then F.pool_Pool_withhold(k, at, part) end
  end
  F.pool_Pool_scheduleWithheld()
 end
 F.pause_State_Allow = function(g, t) -- internal/pause/pause.go:109
  F.pause_State_pass(g, t)
- do
-  local t1_ = g[1]
-  if t1_ == 1 then
-   return {((t >= g[9]) and 1 or 0),1,g[2],(g[9] < g[2] and g[9] or g[2])}
-  elseif t1_ == 2 then
-   if (g[6] ~= 0) then return F.pause_until(2, (g[8] + 2000000)) end
-   local v = F.pause_until(2, g[9])
-   v[1] = ((t >= g[9])) and 1 or 0
-   return copy_(v, 0, 4)
-  elseif t1_ == 3 then
-   if (g[11] == 0) then return {1,3,0,0} end
-   local step_ = quo(((t - g[11])), 500000)
-   local v = F.pause_until(3, (g[11] + (((step_ + 1)) * 500000)))
-   v[1] = ((g[12] < (1 * 2^(step_)))) and 1 or 0
-   return copy_(v, 0, 4)
-  end
+ local t1_ = g[1]
+ if t1_ == 1 then return {((t >= g[9]) and 1 or 0),1,g[2],g[9] < g[2] and g[9] or g[2]}
+ elseif t1_ == 2 then
+  if g[6] ~= 0 then return F.pause_until(2, g[8] + 2000000) end
+  local v = F.pause_until(2, g[9])
+  v[1] = (t >= g[9]) and 1 or 0
+  return copy_(v, 0, 4)
+ elseif t1_ == 3 then
+  if g[11] == 0 then return {1,3,0,0} end
+  local step_ = quo(t - g[11], 500000)
+  local v = F.pause_until(3, g[11] + (step_ + 1) * 500000)
+  v[1] = (g[12] < (1 * 2^(step_))) and 1 or 0
+  return copy_(v, 0, 4)
  end
  return {1,0,0,0}
 end
 F.pool_pauseRec_stale = function(g, t) -- internal/pool/pauses.go:32
- return (F.pause_State_Idle(g, t) or ((g[13] ~= 0) and F.pause_State_Abandoned(g, t)))
+ return F.pause_State_Idle(g, t) or (g[13] ~= 0 and F.pause_State_Abandoned(g, t))
 end
 F.pool_Pool_dropPause = function(i) -- internal/pool/pauses.go:94
- local g = (S_gates[i] or ld(S_gates, i))
- if (g[17] ~= 0) then
+ local g = S_gates[i] or ld(S_gates, i)
+ if g[17] ~= 0 then
   local t1_ = (S_gates[g[17]] or ld(S_gates, g[17]))
   t1_[18] = g[18]
- else
-  once[26] = g[18]
- end
- if (g[18] ~= 0) then
+ else once[26] = g[18] end
+ if g[18] ~= 0 then
   local t2_ = (S_gates[g[18]] or ld(S_gates, g[18]))
   t2_[17] = g[17]
  end
@@ -944,105 +783,97 @@ F.pool_Pool_dropPause = function(i) -- internal/pool/pauses.go:94
 end
 F.pool_Pool_acquire = function(i) -- internal/pool/acquire.go:9
  local op = T[1][i+1]
- if (not F.pool_Pool_valid(op)) then
-  F.pool_refuse(op, 9, (-1), 0)
+ if not F.pool_Pool_valid(op) then
+  F.pool_refuse(op, 9, -1, 0)
   return 
  end
- if (not F.pool_Pool_present(op)) then return end
+ if not F.pool_Pool_present(op) then return end
  local t, tk = F.pool_Pool_newTicket(op)
- local limit, fits = F.pool_Pool_want(tk, op, 12, (op[12] ~= 0))
- if (limit >= 0) then
+ local limit, fits = F.pool_Pool_want(tk, op, 12, op[12] ~= 0)
+ if limit >= 0 then
   F.pool_Pool_end(t, tk)
   F.pool_refuse(op, 6, limit, 0)
   return 
  end
- local open = ((once[26] == 0) or ((F.pool_Pool_pausesAllow(tk[12], tk[14]))[1] ~= 0))
- if ((op[12] ~= 0) or ((fits and (F.order_Queue_Len() == 0)) and open)) then
+ local open = once[26] == 0 or (F.pool_Pool_pausesAllow(tk[12], tk[14]))[1] ~= 0
+ if op[12] ~= 0 or (fits and F.order_Queue_Len() == 0 and open) then
   F.pool_Pool_grant(t, tk, open)
   F.pool_Pool_hold(t, tk, op)
   return 
  end
- tk[29] = ((F.order_Queue_Len() >= cfg[51])) and 1 or 0
+ tk[29] = (F.order_Queue_Len() >= cfg[51]) and 1 or 0
  F.pool_Pool_enqueue(t, i, false)
 end
 F.pool_Pool_poll = function(op) -- internal/pool/lifecycle.go:9
- if ((op[3] == 0) and (op[30] > 0)) then
+ if op[3] == 0 and op[30] > 0 then
   F.pool_Pool_keep(op)
   return 
  end
  local t, tk = F.pool_Pool_lookup(op)
- if (t == 0) then return end
+ if t == 0 then return end
  local t1_ = tk[23]
  if t1_ == 1 then
   op[45], once[8] = 1, 1
-  if (tk[9] > 0) then F.pool_Pool_scheduleWait(t, tk) end
- elseif t1_ == 2 then
-  F.pool_Pool_hold(t, tk, op)
+  if tk[9] > 0 then F.pool_Pool_scheduleWait(t, tk) end
+ elseif t1_ == 2 then F.pool_Pool_hold(t, tk, op)
  elseif t1_ == 3 then
-  if ((op[31] > 0) and (op[31] <= 86400000000000)) then
+  if op[31] > 0 and op[31] <= 86400000000000 then
    tk[7] = quo(op[31], 1000)
-   if (not (tk[33] ~= 0)) then F.pool_Pool_live(t, tk) end
+   if tk[33] == 0 then F.pool_Pool_live(t, tk) end
   end
   F.pool_ticket_report(tk, op)
- elseif t1_ == 4 then
-  op[45] = 3
- end
+ elseif t1_ == 4 then op[45] = 3 end
 end
 F.pool_Pool_touched = function(op) -- internal/pool/members.go:75
- if ((((op[39] < 0) or (op[31] < 0)) or (op[31] > 86400000000000)) or (op[40] < 0)) then
-  F.pool_refuse(op, 9, (-1), 0)
+ if op[39] < 0 or op[31] < 0 or op[31] > 86400000000000 or op[40] < 0 then
+  F.pool_refuse(op, 9, -1, 0)
   return 
  end
- if (op[38] ~= 0) then
+ if op[38] ~= 0 then
   F.pool_Pool_leaves(op)
   return 
  end
- if ((op[40] ~= 0) and (once[1] > op[40])) then
-  F.pool_refuse(op, 7, (-1), 0)
+ if op[40] ~= 0 and once[1] > op[40] then
+  F.pool_refuse(op, 7, -1, 0)
   return 
  end
  local at = F.pool_Pool_findSession(op[2])
- if ((((at == 0) or ((S_sessions[at] or ld(S_sessions, at))[8] == 0))) and (slabLen(S_members) >= 4096)) then
-  F.pool_refuse(op, 8, (-1), 0)
+ if (at == 0 or (S_sessions[at] or ld(S_sessions, at))[8] == 0) and slabLen(S_members) >= 4096 then
+  F.pool_refuse(op, 8, -1, 0)
   return 
  end
  local s = F.pool_Pool_sessionOf(op[2])
  local i = s[8]
- if (i == 0) then
+ if i == 0 then
   i = slabNew(S_members)
   s[8] = i
   local t1_ = (S_members[i] or ld(S_members, i))
   t1_[1] = once[27]
- else
-  F.pool_Pool_unlink(i)
- end
- local m = (S_members[i] or ld(S_members, i))
- local back = (m[2] ~= 0)
+ else F.pool_Pool_unlink(i) end
+ local m = S_members[i] or ld(S_members, i)
+ local back = m[2] ~= 0
  m[2], m[3] = 0, once[1]
- m[4] = (once[1] + quo(op[31], 1000))
- if (op[31] == 0) then
-  m[4] = (once[1] + cfg[49])
-  if (cfg[49] == 0) then m[4] = (once[1] + quo(300000000000, 1000)) end
+ m[4] = once[1] + quo(op[31], 1000)
+ if op[31] == 0 then
+  m[4] = once[1] + cfg[49]
+  if cfg[49] == 0 then m[4] = once[1] + quo(300000000000, 1000) end
  end
  F.pool_Pool_link(i)
- if back then
-  F.pool_Pool_weigh(once[1])
- else
-  F.pool_Pool_scheduleWithheld()
- end
+ if back then F.pool_Pool_weigh(once[1])
+ else F.pool_Pool_scheduleWithheld() end
  F.pool_Pool_promise(m, op[39])
  op[45], op[56] = 0, m[6]
 end
 F.pool_Pool_cancel = function(op) -- internal/pool/lifecycle.go:68
  local t, tk = F.pool_Pool_lookup(op)
- if (t == 0) then return end
+ if t == 0 then return end
  op[45] = 3
  local t1_ = tk[23]
  if t1_ == 1 then
   F.pool_Pool_leaveQueue(tk)
   F.pool_Pool_end(t, tk)
  elseif t1_ == 2 or t1_ == 3 then
-  if (tk[27] ~= 0) then
+  if tk[27] ~= 0 then
    F.pool_Pool_finish(t, tk)
    return 
   end
@@ -1054,40 +885,40 @@ end
 F.pool_Pool_renew = function(i) -- internal/pool/lifecycle.go:108
  local op = T[1][i+1]
  local t, tk = F.pool_Pool_lookup(op)
- if (t == 0) then return end
- if (((tk[23] == 1) or (tk[23] == 4)) or (tk[27] ~= 0)) then
+ if t == 0 then return end
+ if tk[23] == 1 or tk[23] == 4 or tk[27] ~= 0 then
   F.pool_Pool_poll(op)
   return 
  end
  F.pool_Pool_giveBack(tk)
  F.pool_Pool_pausesLost(t, tk, true)
  tk[30], tk[33] = 0, 0
- tk[3] = (tk[3] + (once[1] - tk[4]))
- if ((op[31] > 0) and (op[31] <= 86400000000000)) then tk[7] = quo(op[31], 1000) end
- if (F.pool_Pool_fits(tk) and ((F.pool_Pool_pausesAllow(tk[12], tk[14]))[1] ~= 0)) then
+ tk[3] = tk[3] + (once[1] - tk[4])
+ if op[31] > 0 and op[31] <= 86400000000000 then tk[7] = quo(op[31], 1000) end
+ if F.pool_Pool_fits(tk) and (F.pool_Pool_pausesAllow(tk[12], tk[14]))[1] ~= 0 then
   F.pool_Pool_grant(t, tk, true)
   F.pool_Pool_hold(t, tk, op)
   return 
  end
  F.pool_wheel_remove(once, 133, tk)
  tk[5] = 9007199254740992
- if (op[29] >= 0) then tk[5] = (once[1] + quo(op[29], 1000)) end
+ if op[29] >= 0 then tk[5] = once[1] + quo(op[29], 1000) end
  F.pool_Pool_enqueue(t, i, true)
 end
 F.pool_Pool_answer = function(op) -- internal/pool/lifecycle.go:140
  local t, tk = F.pool_Pool_lookup(op)
- if (t == 0) then return end
- if ((tk[23] == 1) or (tk[23] == 4)) then
-  F.pool_refuse(op, 9, (-1), 0)
+ if t == 0 then return end
+ if tk[23] == 1 or tk[23] == 4 then
+  F.pool_refuse(op, 9, -1, 0)
   return 
  end
  op[45] = 0
- if (tk[27] ~= 0) then return end
+ if tk[27] ~= 0 then return end
  tk[27] = 1
- F.pool_headerTime_add(once, 29, (once[1] - tk[4]))
+ F.pool_headerTime_add(once, 29, once[1] - tk[4])
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
-  if (not ((S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1))[3] ~= 0)) then
+  if (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1))[3] == 0 then
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
    F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
    F.pool_Pool_changed(c, c_o)
@@ -1096,23 +927,23 @@ F.pool_Pool_answer = function(op) -- internal/pool/lifecycle.go:140
  F.pool_Pool_judged(tk, op[33])
  F.pool_Pool_served(op)
  F.pool_Pool_learn(op, tk, 9, tk[4], tk)
- if ((not (op[12] ~= 0)) and F.pool_Pool_judge(op, tk, 9, tk[4], t)) then F.pool_Pool_unexplained(tk, band(op[35], 20)) end
+ if op[12] == 0 and F.pool_Pool_judge(op, tk, 9, tk[4], t) then F.pool_Pool_unexplained(tk, band(op[35], 20)) end
 end
 F.pool_Pool_close = function(op) -- internal/pool/lifecycle.go:172
  local t, tk = F.pool_Pool_lookup(op)
- if (t == 0) then return end
- if (tk[23] == 1) then
+ if t == 0 then return end
+ if tk[23] == 1 then
   F.pool_Pool_leaveQueue(tk)
   F.pool_Pool_end(t, tk)
   op[45] = 3
   return 
  end
  op[45] = 3
- if (tk[23] == 4) then return end
- if ((tk[27] ~= 0) or (not (op[38] ~= 0))) then F.pool_Pool_settle(tk, op, 12) end
- if (not (tk[27] ~= 0)) then
+ if tk[23] == 4 then return end
+ if tk[27] ~= 0 or op[38] == 0 then F.pool_Pool_settle(tk, op, 12) end
+ if tk[27] == 0 then
   F.pool_Pool_pausesLost(t, tk, false)
-  if ((op[38] ~= 0) or F.pool_Pool_strictly(tk)) then
+  if op[38] ~= 0 or F.pool_Pool_strictly(tk) then
    F.pool_Pool_spend(t, tk)
    return 
   end
@@ -1121,23 +952,20 @@ F.pool_Pool_close = function(op) -- internal/pool/lifecycle.go:172
 end
 F.pool_Pool_observe = function(op) -- internal/pool/learn.go:10
  local s = F.pool_Pool_sessionOf(op[2])
- if (op[3] == 0) then
-  s[2] = (s[2] + 1)
- elseif (op[3] <= s[2]) then
+ if op[3] == 0 then s[2] = s[2] + 1
+ elseif op[3] <= s[2] then
   op[45] = 3
   return 
- else
-  s[2] = op[3]
- end
+ else s[2] = op[3] end
  F.pool_Pool_served(op)
  F.pool_Pool_withNames(op, function(who, who_o)
   F.pool_Pool_learn(op, who, who_o, once[1], nil)
-  if (not (op[12] ~= 0)) then
+  if op[12] == 0 then
    F.pool_Pool_judge(op, who, who_o, F.pool_Pool_since(op[35], who, who_o), 0)
-   if (op[33] == 2) then F.pool_Pool_unbrief(who, who_o) end
+   if op[33] == 2 then F.pool_Pool_unbrief(who, who_o) end
   end
-  if ((op[33] == 2) or (op[33] == 4)) then
-   sum[7] = (sum[7] + 1)
+  if op[33] == 2 or op[33] == 4 then
+   sum[7] = sum[7] + 1
    once[29] = once[1]
    F.pool_history_refused(once[1])
   end
@@ -1145,105 +973,95 @@ F.pool_Pool_observe = function(op) -- internal/pool/learn.go:10
  op[45] = 3
 end
 F.pool_Pool_pause = function(op) -- internal/pool/pauses.go:267
- if (op[34] <= 0) then
-  F.pool_refuse(op, 9, (-1), 0)
+ if op[34] <= 0 then
+  F.pool_refuse(op, 9, -1, 0)
   return 
  end
- if (op[37] == "") then op[37] = "paused by hand" end
+ if op[37] == "" then op[37] = "paused by hand" end
  F.pool_Pool_withNames(op, function(who, who_o)
-  local g = (S_gates[F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])))
+  local g = S_gates[F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5]))
   local wait = quo(op[34], 1000)
-  if (((F.pause_State_Allow(g, once[1]))[2] ~= 1) or (g[2] < (once[1] + wait))) then F.pool_Pool_setCause(g, op) end
+  if (F.pause_State_Allow(g, once[1]))[2] ~= 1 or g[2] < once[1] + wait then F.pool_Pool_setCause(g, op) end
   F.pause_State_Pause(g, once[1], wait)
  end)
  op[45] = 3
 end
 F.pool_Pool_resume = function(op) -- internal/pool/pauses.go:287
- do
-  local i = once[26]
-  while (i ~= 0) do
-   do
-    local g = (S_gates[i] or ld(S_gates, i))
-    if ((g[13] ~= 0) or (not F.pool_Pool_lossHolds())) then F.pause_State_Resume(g, once[1]) end
-   end
-   i = (S_gates[i] or ld(S_gates, i))[18]
-  end
+ local i = once[26]
+ while i ~= 0 do
+  local g = S_gates[i] or ld(S_gates, i)
+  if g[13] ~= 0 or not F.pool_Pool_lossHolds() then F.pause_State_Resume(g, once[1]) end
+  i = (S_gates[i] or ld(S_gates, i))[18]
  end
  op[45] = 3
 end
 F.pool_Pool_heartbeat = function(op) -- internal/pool/leases.go:74
- if ((cfg[49] == 0) or (not F.pool_Pool_validMember(op))) then
-  F.pool_refuse(op, 9, (-1), 0)
+ if cfg[49] == 0 or not F.pool_Pool_validMember(op) then
+  F.pool_refuse(op, 9, -1, 0)
   return 
  end
- if (slabLen(S_leases) >= 131072) then F.pool_Pool_bury() end
+ if slabLen(S_leases) >= 131072 then F.pool_Pool_bury() end
  F.pool_Pool_burySome(2)
  local agent, user = F.flat_Names_Hold(op[4]), F.flat_Names_Hold(op[5])
  local caller = F.pool_callers_of(agent)
- local rec = (S_crecs[caller] or ld(S_crecs, caller))
- if (rec[3] ~= 0) then F.pool_Pool_buryOne(rec[3]) end
- local code, at = 0, 0
- do
-  local free = F.pool_Pool_slotFree(user, rec[3], op[43])
-  if (free > once[1]) then
-   code, at = 15, free
-  elseif ((rec[3] == 0) and (slabLen(S_leases) >= 131072)) then
-   code = 8
-  end
- end
- if (code ~= 0) then
+ local rec = S_crecs[caller] or ld(S_crecs, caller)
+ if rec[3] ~= 0 then F.pool_Pool_buryOne(rec[3]) end
+ local code, at, free = 0, 0, F.pool_Pool_slotFree(user, rec[3], op[43])
+ if free > once[1] then code, at = 15, free
+ elseif rec[3] == 0 and slabLen(S_leases) >= 131072 then code = 8 end
+ if code ~= 0 then
   F.flat_Names_Drop(user)
   F.flat_Names_Drop(agent)
   F.pool_Pool_dropCaller(caller)
-  F.pool_refuse(op, code, (-1), at)
+  F.pool_refuse(op, code, -1, at)
   return 
  end
- local moved = (rec[9] == 255)
- if (rec[3] == 0) then
+ local moved = rec[9] == 255
+ if rec[3] == 0 then
   rec[3] = slabNew(S_leases)
   local t1_ = (S_leases[rec[3]] or ld(S_leases, rec[3]))
   clear_(t1_, 0, 27)
   t1_[1] = F.flat_Names_Keep(agent)
   t1_[4] = once[1]
   t1_[27] = op[9]
-  moved = (moved or ((rec[2] > 0) and (rec[9] ~= op[9])))
+  moved = moved or (rec[2] > 0 and rec[9] ~= op[9])
  end
- local l = (S_leases[rec[3]] or ld(S_leases, rec[3]))
+ local l = S_leases[rec[3]] or ld(S_leases, rec[3])
  F.flat_Names_Drop(agent)
  F.flat_Names_Drop(l[2])
  local old = l[3]
  l[2], l[3] = user, F.flat_Names_Hold(op[41])
- F.pool_lease_heldBy(l, op[2], ((l[3] == old) and (l[5] > once[1])))
+ F.pool_lease_heldBy(l, op[2], l[3] == old and l[5] > once[1])
  F.flat_Names_Drop(old)
  F.pool_Pool_setWaits(l, op[42])
- moved = (moved or (l[27] ~= op[9]))
+ moved = moved or l[27] ~= op[9]
  l[27], rec[9] = op[9], op[9]
- l[5], l[6] = (once[1] + cfg[49]), 0
- if (op[31] > 0) then l[5] = (once[1] + quo(op[31], 1000)) end
- if (op[43] > 0) then l[6] = (once[1] + quo(op[44], 1000)) end
+ l[5], l[6] = once[1] + cfg[49], 0
+ if op[31] > 0 then l[5] = once[1] + quo(op[31], 1000) end
+ if op[43] > 0 then l[6] = once[1] + quo(op[44], 1000) end
  if moved then F.pool_Pool_countLiving() end
- once[op[9]+11] = (once[op[9]+11] > l[5] and once[op[9]+11] or l[5])
+ once[op[9]+11] = once[op[9]+11] > l[5] and once[op[9]+11] or l[5]
  op[45] = 0
 end
 F.pool_Pool_leave = function(op) -- internal/pool/leases.go:199
  op[45] = 3
- if ((op[4] == "") or (#op[4] > 256)) then return end
+ if op[4] == "" or #op[4] > 256 then return end
  local agent = F.flat_Names_Hold(op[4])
  local i = far(1, F.flat_Names_Tags(agent))
- if (i ~= 0) then
-  local rec = (S_crecs[i] or ld(S_crecs, i))
-  if ((rec[3] == 0) or (not F.pool_Pool_handOn((S_leases[rec[3]] or ld(S_leases, rec[3])), op))) then
+ if i ~= 0 then
+  local rec = S_crecs[i] or ld(S_crecs, i)
+  if rec[3] == 0 or not F.pool_Pool_handOn((S_leases[rec[3]] or ld(S_leases, rec[3])), op) then
    rec[9] = 255
-   if (rec[3] ~= 0) then F.pool_Pool_dropLease(rec[3]) end
+   if rec[3] ~= 0 then F.pool_Pool_dropLease(rec[3]) end
    F.pool_Pool_countLiving()
   end
  end
  F.flat_Names_Drop(agent)
- if (i ~= 0) then F.pool_Pool_dropCaller(i) end
+ if i ~= 0 then F.pool_Pool_dropCaller(i) end
 end
 F.pool_Pool_launch = function(op) -- internal/pool/leases.go:294
- if ((op[29] < 0) or (op[29] > 86400000000000)) then
-  F.pool_refuse(op, 9, (-1), 0)
+ if op[29] < 0 or op[29] > 86400000000000 then
+  F.pool_refuse(op, 9, -1, 0)
   return 
  end
  op[45] = 0
@@ -1251,54 +1069,50 @@ F.pool_Pool_launch = function(op) -- internal/pool/leases.go:294
 end
 F.pool_Pool_forget = function(op) -- internal/pool/forget.go:23
  op[45] = 3
- if ((once[146] ~= 0) and ((once[1] - once[146]) < 10000000)) then return end
+ if once[146] ~= 0 and once[1] - once[146] < 10000000 then return end
  once[146] = once[1]
- if (op[37] == "") then op[37] = "the store lost its memory" end
- local g = (S_gates[F.pool_Pool_pauseOf(0, 0, 0)] or ld(S_gates, F.pool_Pool_pauseOf(0, 0, 0)))
- if (((F.pause_State_Allow(g, once[1]))[2] ~= 1) or (g[2] < (once[1] + 3000000))) then F.pool_Pool_setCause(g, op) end
+ if op[37] == "" then op[37] = "the store lost its memory" end
+ local g = S_gates[F.pool_Pool_pauseOf(0, 0, 0)] or ld(S_gates, F.pool_Pool_pauseOf(0, 0, 0))
+ if (F.pause_State_Allow(g, once[1]))[2] ~= 1 or g[2] < once[1] + 3000000 then F.pool_Pool_setCause(g, op) end
  F.pause_State_Pause(g, once[1], 3000000)
  local i = 1
- while (i < slabEnd(S_insts)) do
-  if ((S_insts[i] or ld(S_insts, i))[12] ~= 0) then F.pool_Pool_lose(i) end
-  i = (i + 1)
+ while i < slabEnd(S_insts) do
+  if (S_insts[i] or ld(S_insts, i))[12] ~= 0 then F.pool_Pool_lose(i) end
+  i = i + 1
  end
 end
 F.pool_Pool_gone = function(op) -- internal/pool/sessions.go:100
  op[45] = 3
  local from = op[2]
- local to = (from + (op[3] > 1 and op[3] or 1))
+ local to = from + (op[3] > 1 and op[3] or 1)
  do
   local i = 1
-  while (i < slabEnd(S_tickets)) do
-   repeat
-    local tk = (S_tickets[i] or ld(S_tickets, i))
-    if (((tk[23] ~= 3) or (tk[33] ~= 0)) or (tk[34] == 0)) then break end
+  while i < slabEnd(S_tickets) do
+   local tk = S_tickets[i] or ld(S_tickets, i)
+   if not (tk[23] ~= 3 or tk[33] ~= 0 or tk[34] == 0) then
     local id = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))[1]
-    if ((id >= from) and (id < to)) then F.pool_Pool_orphan(i, tk, true) end
-   until true
-   i = (i + 1)
+    if id >= from and id < to then F.pool_Pool_orphan(i, tk, true) end
+   end
+   i = i + 1
   end
  end
- local weigh = false
- do
-  local i = 1
-  while (i < slabEnd(S_sessions)) do
-   local s = (S_sessions[i] or ld(S_sessions, i))
-   if (((s[1] >= from) and (s[1] < to)) and (s[8] ~= 0)) then weigh = (F.pool_Pool_died(s[8]) or weigh) end
-   i = (i + 1)
-  end
+ local weigh, i = false, 1
+ while i < slabEnd(S_sessions) do
+  local s = S_sessions[i] or ld(S_sessions, i)
+  if s[1] >= from and s[1] < to and s[8] ~= 0 then weigh = F.pool_Pool_died(s[8]) or weigh end
+  i = i + 1
  end
  if weigh then F.pool_Pool_weigh(once[1]) end
  F.pool_Pool_scheduleWithheld()
 end
 F.pool_refuse = function(op, code, limit, at) -- internal/pool/pool.go:433
  op[45] = 2
- op[51], op[52], op[53], op[54] = code, 0, ((limit + 128) % 256 - 128), at
+ op[51], op[52], op[53], op[54] = code, 0, (limit + 128) % 256 - 128, at
 end
 F.order_Queue_Wake = function(t) -- internal/order/park.go:45
- while (counts[15] ~= 0) do
+ while counts[15] ~= 0 do
   local n = F.flat_Tree_Min(counts[15])
-  if ((F.flat_Tree_KeyOf(n))[1] > t) then return end
+  if (F.flat_Tree_KeyOf(n))[1] > t then return end
   local f = F.flat_Tree_Value(n)
   local on = (S_qspots[(S_qflows[f] or ld(S_qflows, f))[16]] or ld(S_qspots, (S_qflows[f] or ld(S_qflows, f))[16]))[1]
   F.order_Queue_leave(f)
@@ -1308,37 +1122,31 @@ F.order_Queue_Wake = function(t) -- internal/order/park.go:45
 end
 F.pool_Pool_serveOne = function() -- internal/pool/serve.go:43
  once[2] = 0
- once[25] = (once[25] + 1)
- local again = false
- local heads = F.order_Queue_Heads((F.pool_Pool_strict()), (cfg[52] ~= 0))
- local highest = F.pool_Pool_findRival(heads)
- local t2_ = heads
+ once[25] = once[25] + 1
+ local again, heads = false, F.order_Queue_Heads((F.pool_Pool_strict()), cfg[52] ~= 0)
+ local highest, t2_ = F.pool_Pool_findRival(heads), heads
  for i = 0, #t2_ - 1 do
   repeat
    local h = copy_(t2_[i+1], 0, 6)
-   if (i == highest) then once[10] = 0 end
+   if i == highest then once[10] = 0 end
    if F.order_Queue_Closed(h, once[25]) then break end
    local t = F.order_Queue_Ticket(h[1])
-   local tk = (S_tickets[t] or ld(S_tickets, t))
-   do
-    local v = F.pool_Pool_pausesAllow(tk[12], tk[14])
-    if (not (v[1] ~= 0)) then
-     F.pool_Pool_wakeAt(v[4])
-     F.order_Queue_Held(h)
-     again = (F.pool_Pool_passOn(tk) or again)
-     break
-    end
+   local tk = S_tickets[t] or ld(S_tickets, t)
+   local v = F.pool_Pool_pausesAllow(tk[12], tk[14])
+   if v[1] == 0 then
+    F.pool_Pool_wakeAt(v[4])
+    F.order_Queue_Held(h)
+    again = F.pool_Pool_passOn(tk) or again
+    break
    end
-   do
-    local limit = F.pool_Pool_tooBig(tk)
-    if (limit >= 0) then
-     F.pool_Pool_dismiss(t, tk, limit)
-     return true
-    end
+   local limit = F.pool_Pool_tooBig(tk)
+   if limit >= 0 then
+    F.pool_Pool_dismiss(t, tk, limit)
+    return true
    end
    do
     local on, at = F.pool_Pool_lacksOwn(tk)
-    if (on ~= 0) then
+    if on ~= 0 then
      F.order_Queue_Park(h[1], on, at)
      tk[28] = 1
      return true
@@ -1346,24 +1154,22 @@ F.pool_Pool_serveOne = function() -- internal/pool/serve.go:43
    end
    do
     local at = F.pool_Pool_keptFromAny(tk)
-    if (at ~= 0) then
-     F.pool_Pool_wakeAt(min(at, (once[1] + 10000000)))
+    if at ~= 0 then
+     F.pool_Pool_wakeAt(min(at, once[1] + 10000000))
      F.order_Queue_Held(h)
-     again = (F.pool_Pool_passOn(tk) or again)
+     again = F.pool_Pool_passOn(tk) or again
      break
     end
    end
-   do
-    local at = F.pool_Pool_lacksShared(tk)
-    if (at ~= 0) then
-     if (cfg[52] ~= 0) then at = min(at, (once[1] + 10000000)) end
-     F.pool_Pool_wakeAt(at)
-     F.pool_Pool_claim(tk)
-     F.order_Queue_Close(h, once[25])
-     F.pool_Pool_limitsBind(tk, 9)
-     again = (F.pool_Pool_passOn(tk) or again)
-     break
-    end
+   local at = F.pool_Pool_lacksShared(tk)
+   if at ~= 0 then
+    if cfg[52] ~= 0 then at = min(at, once[1] + 10000000) end
+    F.pool_Pool_wakeAt(at)
+    F.pool_Pool_claim(tk)
+    F.order_Queue_Close(h, once[25])
+    F.pool_Pool_limitsBind(tk, 9)
+    again = F.pool_Pool_passOn(tk) or again
+    break
    end
    F.pool_Pool_admit(t)
    return true
@@ -1372,284 +1178,231 @@ F.pool_Pool_serveOne = function() -- internal/pool/serve.go:43
  return again
 end
 F.order_Queue_NextWake = function() -- internal/order/park.go:71
- if (counts[15] == 0) then return 0, false end
+ if counts[15] == 0 then return 0, false end
  return (F.flat_Tree_KeyOf(F.flat_Tree_Min(counts[15])))[1], true
 end
 F.pool_Pool_wakeAt = function(t) -- internal/pool/serve.go:35
- if ((t < 9007199254740992) and (((once[2] == 0) or (t < once[2])))) then once[2] = max(t, (once[1] + 1)) end
+ if t < 9007199254740992 and (once[2] == 0 or t < once[2]) then once[2] = max(t, once[1] + 1) end
 end
 F.pool_wheel_nextDue = function(w, w_o) -- internal/pool/wheel.go:153
  local s = F.pool_wheel_nextStep(w, w_o)
- if (s == 0) then return 0 end
- return (max(s, (w[w_o+1] + 1)) * 100000)
+ if s == 0 then return 0 end
+ return max(s, w[w_o+1] + 1) * 100000
 end
 F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:394
  local r, r_o = op, 44
- if (once[26] ~= 0) then r[r_o+11] = (F.pool_Pool_holding(op, 1)) and 1 or 0 end
- if (r[r_o+1] ~= 1) then return false end
+ if once[26] ~= 0 then r[r_o+11] = (F.pool_Pool_holding(op, 1)) and 1 or 0 end
+ if r[r_o+1] ~= 1 then return false end
  local t, tk = F.pool_Pool_lookup(op)
- if (t == 0) then return false end
- if (tk[23] ~= 1) then
+ if t == 0 then return false end
+ if tk[23] ~= 1 then
   T[2] = without(T[2], function(id, id_o)
-   return (same(id, id_o, op, 1, 2))
+   return same(id, id_o, op, 1, 2)
   end)
   F.pool_Pool_poll(op)
   return false
  end
  tk[18] = 0
- local full = (((tk[29] ~= 0) and (op[29] ~= 0)) and (F.order_Queue_Len() > cfg[51]))
+ local full = tk[29] ~= 0 and op[29] ~= 0 and F.order_Queue_Len() > cfg[51]
  tk[29] = 0
- local asks = ((op[1] == 0) or (op[1] == 3))
- if (((op[1] == 0) and (op[29] < 0)) and (not full)) then return false end
+ local asks = op[1] == 0 or op[1] == 3
+ if op[1] == 0 and op[29] < 0 and not full then return false end
  move(r, r_o+6, (F.pool_Pool_why(t)), 0, 4)
- do
-  if full then
-   r[r_o+7], r[r_o+8] = 8, r[r_o+7]
-  elseif (((not asks) or (op[29] < 0)) or ((op[29] > 0) and (r[r_o+10] <= tk[5]))) then
-   return false
-  elseif (op[29] > 0) then
-   r[r_o+7], r[r_o+8] = 7, r[r_o+7]
-  end
- end
+ if full then r[r_o+7], r[r_o+8] = 8, r[r_o+7]
+ elseif not asks or op[29] < 0 or (op[29] > 0 and r[r_o+10] <= tk[5]) then return false
+ elseif op[29] > 0 then r[r_o+7], r[r_o+8] = 7, r[r_o+7] end
  r[r_o+1] = 2
  F.pool_Pool_leaveQueue(tk)
  F.pool_Pool_end(t, tk)
  return true
 end
 F.pool_Pool_defOf = function(in_) -- internal/pool/model.go:28
- if (in_[28] == 0) then return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) end
- local m = (S_models[in_[28]] or ld(S_models, in_[28]))
- if (not (m[10] ~= 0)) then return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) end
- if (m[9] ~= once[in_[11]+156]) then m[9] = once[in_[11]+156] end
+ if in_[28] == 0 then return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) end
+ local m = S_models[in_[28]] or ld(S_models, in_[28])
+ if m[10] == 0 then return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) end
+ if m[9] ~= once[in_[11]+156] then m[9] = once[in_[11]+156] end
  return m
 end
 F.pool_Pool_ring = function(in_) -- internal/pool/insts.go:164
- if (in_[15] == 0) then return nil end
- return (S_rings[in_[15]] or ld(S_rings, in_[15]))
+ if in_[15] == 0 then return nil end
+ return S_rings[in_[15]] or ld(S_rings, in_[15])
 end
 F.policy_Pace_Take = function(p, t, amount, size, window) -- internal/policy/pace.go:38
- if (p[2] ~= t) then p[2], p[3], p[4] = t, p[1], 0 end
- p[4] = (p[4] + amount)
- if (p[4] > 0) then
-  p[1] = min(((p[3] > t and p[3] or t) + F.policy_Gap(p[4], size, window)), (t + window))
- else
-  p[1] = (p[3] - F.policy_Gap((-p[4]), size, window))
- end
+ if p[2] ~= t then p[2], p[3], p[4] = t, p[1], 0 end
+ p[4] = p[4] + amount
+ if p[4] > 0 then p[1] = min((p[3] > t and p[3] or t) + F.policy_Gap(p[4], size, window), t + window)
+ else p[1] = p[3] - F.policy_Gap(-p[4], size, window) end
 end
-F.pool_Pool_age = function() -- internal/pool/insts.go:304
- return (floor(once[1] / 2^(20)) % 4294967296)
-end
+F.pool_Pool_age = function() return floor(once[1] / 2^(20)) % 4294967296 end -- internal/pool/insts.go:304
 F.meter_Meter_TakeAll = function(m, d, r, t, mark, amount, mode) -- internal/meter/charge.go:40
- if (d[1] == 3) then
-  m[4] = (m[4] + amount)
- elseif (mode == 0) then
-  F.meter_Meter_add(m, d, r, t, amount)
- elseif (mode == 2) then
+ if d[1] == 3 then m[4] = m[4] + amount
+ elseif mode == 0 then F.meter_Meter_add(m, d, r, t, amount)
+ elseif mode == 2 then
   local c = {amount,0,0}
   F.meter_Meter_chargeAt(m, d, r, c, 0, mark)
- else
-  F.meter_Meter_hold(m, d, amount)
- end
+ else F.meter_Meter_hold(m, d, amount) end
 end
 F.meter_Meter_SettleAll = function(m, d, r, t, gone, adds, backs) -- internal/meter/charge.go:57
- m[4] = (m[4] - gone)
- if (d[1] == 3) then
+ m[4] = m[4] - gone
+ if d[1] == 3 then
  elseif F.meter_Meter_isFixed(m, d) then
-  m[5] = (m[5] + ((adds - backs) - gone))
-  if (t >= m[7]) then m[6] = (m[6] + (adds - backs)) end
- elseif (d[1] == 0) then
-  if (adds > 0) then F.meter_Meter_add(m, d, r, t, adds) end
-  if (backs > 0) then
+  m[5] = m[5] + (adds - backs - gone)
+  if t >= m[7] then m[6] = m[6] + (adds - backs) end
+ elseif d[1] == 0 then
+  if adds > 0 then F.meter_Meter_add(m, d, r, t, adds) end
+  if backs > 0 then
    F.meter_Ring_lower(r, t, t, backs)
-   m[5] = (m[5] - backs)
+   m[5] = m[5] - backs
   end
- else
-  F.meter_Meter_add(m, d, r, t, (adds - backs))
- end
+ else F.meter_Meter_add(m, d, r, t, adds - backs) end
 end
 F.pool_names_sole = function(n, n_o, per) -- internal/pool/insts.go:220
- do
-  local t1_ = per
-  if t1_ == 1 then
-   return n[n_o+1]
-  elseif t1_ == 4 then
-   return n[n_o+3]
-  elseif t1_ == 2 then
-   return n[n_o+2]
-  elseif t1_ == 8 then
-   return n[n_o+4]
-  elseif t1_ == 16 then
-   return n[n_o+5]
-  end
- end
+ local t1_ = per
+ if t1_ == 1 then return n[n_o+1]
+ elseif t1_ == 4 then return n[n_o+3]
+ elseif t1_ == 2 then return n[n_o+2]
+ elseif t1_ == 8 then return n[n_o+4]
+ elseif t1_ == 16 then return n[n_o+5] end
  return 0
 end
 F.pool_Pool_ownOf = function(limit, name) -- internal/pool/insts.go:211
  local i = far(2, F.flat_Names_Tags(name))
- do
-  while ((i ~= 0) and ((S_insts[i] or ld(S_insts, i))[11] ~= (limit % 256))) do
-   i = (S_insts[i] or ld(S_insts, i))[19]
-  end
- end
+ while i ~= 0 and (S_insts[i] or ld(S_insts, i))[11] ~= (limit % 256) do i = (S_insts[i] or ld(S_insts, i))[19] end
  return i
 end
 F.pool_Pool_findInst = function(limit, scope, scope_o) -- internal/pool/insts.go:197
- do
-  local name = F.pool_names_sole(scope, scope_o, (S_limits[limit+1] or ld(S_limits, limit+1))[7])
-  if (name ~= 0) then return F.pool_Pool_ownOf(limit, name) end
- end
+ local name = F.pool_names_sole(scope, scope_o, (S_limits[limit+1] or ld(S_limits, limit+1))[7])
+ if name ~= 0 then return F.pool_Pool_ownOf(limit, name) end
  local h = F.pool_scopeHash(limit, scope, scope_o)
- do
-  local i, n = indexSeek(X.instIx, h, 0)
-  while (i ~= 0) do
-   do
-    local in_ = (S_insts[i] or ld(S_insts, i))
-    if ((in_[11] == (limit % 256)) and (same(in_, 22, scope, scope_o, 5))) then return i end
-   end
-   local t1_, t2_ = indexSeek(X.instIx, h, n)
-   i = t1_
-   n = t2_
-  end
+ local i, n = indexSeek(X.instIx, h, 0)
+ while i ~= 0 do
+  local in_ = S_insts[i] or ld(S_insts, i)
+  if in_[11] == (limit % 256) and same(in_, 22, scope, scope_o, 5) then return i end
+  local t1_, t2_ = indexSeek(X.instIx, h, n)
+  i = t1_
+  n = t2_
  end
  return 0
 end
 F.pool_scoped = function(who, who_o, per) -- internal/pool/insts.go:237
- if (per == 1) then return {who[who_o+1],0,0,0,0} end
+ if per == 1 then return {who[who_o+1],0,0,0,0} end
  local s = {0,0,0,0,0}
- if (band(per, 1) ~= 0) then s[1] = who[who_o+1] end
- if (band(per, 2) ~= 0) then s[2] = who[who_o+2] end
- if (band(per, 4) ~= 0) then s[3] = who[who_o+3] end
- if (band(per, 8) ~= 0) then s[4] = who[who_o+4] end
- if (band(per, 16) ~= 0) then s[5] = who[who_o+5] end
+ if band(per, 1) ~= 0 then s[1] = who[who_o+1] end
+ if band(per, 2) ~= 0 then s[2] = who[who_o+2] end
+ if band(per, 4) ~= 0 then s[3] = who[who_o+3] end
+ if band(per, 8) ~= 0 then s[4] = who[who_o+4] end
+ if band(per, 16) ~= 0 then s[5] = who[who_o+5] end
  return copy_(s, 0, 5)
 end
 F.pool_Pool_sumsOf = function(i, in_) -- internal/pool/fast.go:79
- if (in_[29] == once[7]) then return T[6][in_[30]+1] end
+ if in_[29] == once[7] then return T[6][in_[30]+1] end
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  F.meter_Meter_Advance(in_, d, r, once[1])
- in_[29], in_[30] = once[7], ((#T[6] + 2147483648) % 4294967296 - 2147483648)
+ in_[29], in_[30] = once[7], (#T[6] + 2147483648) % 4294967296 - 2147483648
  local t1_ = T[6]
  t1_[#t1_+1] = {i,F.meter_Meter_Room(in_, d, r),once[1],1,1,0,((d[3] ~= 0) and 1 or 0),cfg[in_[11]+33],0,0,0,0,0,0}
  local s = T[6][in_[30]+1]
- do
-  if (d[1] == 3) then
-   s[5] = 4
-  elseif ((d[1] == 0) and (in_[10] > once[1])) then
-   s[5], s[2] = 0, (-1)
-  elseif ((d[2] == 2) and (not (d[3] ~= 0))) then
-   s[5], s[4] = 2, 0
-  elseif (((d[2] == 0) and (not (d[3] ~= 0))) and F.pool_headerTime_slowerThan(once, 29, d, r)) then
-   s[5], s[4], s[3] = 3, 2, (once[1] + F.meter_SlackOf(d, r))
-  end
+ if d[1] == 3 then s[5] = 4
+ elseif (d[1] == 0 and in_[10] > once[1]) then s[5], s[2] = 0, -1
+ elseif (d[2] == 2 and d[3] == 0) then s[5], s[4] = 2, 0
+ elseif (d[2] == 0 and d[3] == 0 and F.pool_headerTime_slowerThan(once, 29, d, r)) then
+  s[5], s[4], s[3] = 3, 2, once[1] + F.meter_SlackOf(d, r)
  end
- if (band(cfg[52], ((1 * 2^(in_[11])))) ~= 0) then
+ if band(cfg[52], (1 * 2^(in_[11]))) ~= 0 then
   s[6] = 2
-  if ((d[1] == 1) and (not (cfg[32] ~= 0))) then
+  if d[1] == 1 and cfg[32] == 0 then
    s[6] = 0
-   if ((in_[1] > 0) and (cfg[28] ~= 0)) then s[6] = 1 end
+   if in_[1] > 0 and cfg[28] ~= 0 then s[6] = 1 end
   end
  end
  return s
 end
 F.pool_Pool_paced = function(s, in_, d, amount) -- internal/pool/fast.go:157
- if (not F.pool_Pool_alive(0)) then return false end
- local pace = (S_paces[in_[18]] or ld(S_paces, in_[18]))
- if (s[14] ~= 0) then
+ if not F.pool_Pool_alive(0) then return false end
+ local pace = S_paces[in_[18]] or ld(S_paces, in_[18])
+ if s[14] ~= 0 then
   F.policy_Pace_Take(pace, once[1], s[14], in_[1], d[4])
   s[14] = 0
  end
- return ((once[10] ~= 0) or (not F.policy_Pace_AllowsAll(pace, once[1], amount, in_[1], d[4])))
+ return once[10] ~= 0 or not F.policy_Pace_AllowsAll(pace, once[1], amount, in_[1], d[4])
 end
-F.meter_Meter_IsStock = function(m, d) -- internal/meter/meter.go:59
- return F.meter_Meter_isFixed(m, d)
-end
-F.meter_Meter_Open = function(m, d, r) -- internal/meter/meter.go:80
- return (F.meter_Meter_Capacity(m, r) - F.meter_Meter_Withheld(m, d))
-end
+F.meter_Meter_IsStock = function(m, d) return F.meter_Meter_isFixed(m, d) end -- internal/meter/meter.go:59
+F.meter_Meter_Open = function(m, d, r) return F.meter_Meter_Capacity(m, r) - F.meter_Meter_Withheld(m, d) end -- internal/meter/meter.go:80
 F.policy_Part = function(amount, thousandths) -- internal/policy/floor.go:41
- return (mul(quo(amount, 1000), thousandths) + quo(mul(fmod(amount, 1000), thousandths), 1000))
+ return mul(quo(amount, 1000), thousandths) + quo(mul(fmod(amount, 1000), thousandths), 1000)
 end
 F.pool_Pool_safeOf = function(in_, class) -- internal/pool/stock.go:57
  if F.pool_Pool_pacesPlan(in_, class) then return 0 end
  return cfg[class+53]
 end
 F.pool_Pool_stockOf = function(in_) -- internal/pool/stock.go:72
- local st = (S_stocks[in_[18]] or ld(S_stocks, in_[18]))
- if ((in_[8] == 0) or (st[1] == in_[10])) then return st end
+ local st = S_stocks[in_[18]] or ld(S_stocks, in_[18])
+ if in_[8] == 0 or st[1] == in_[10] then return st end
  local sum_ = 0
  for t1_ = 0, 8 - 1 do
   local used = st[t1_+2]
-  sum_ = (sum_ + used)
+  sum_ = sum_ + used
  end
- if ((st[1] ~= 0) or (sum_ > in_[5])) then clear_(st, 1, 8) end
+ if st[1] ~= 0 or sum_ > in_[5] then clear_(st, 1, 8) end
  st[1] = in_[10]
  return st
 end
-F.policy_Breaker_Idle = function(b, b_o) -- internal/policy/breaker.go:201
- return ((not (b[b_o+1] ~= 0)) and (not (b[b_o+9] ~= 0)))
-end
+F.policy_Breaker_Idle = function(b, b_o) return b[b_o+1] == 0 and b[b_o+9] == 0 end -- internal/policy/breaker.go:201
 F.pool_Pool_binds = function(in_, d) -- internal/pool/stock.go:290
- do
-  if (cfg[29] == 0) then
-   return false
-  elseif (cfg[32] ~= 0) then
-   return true
-  end
- end
- return (((d[1] == 2) and F.pool_Pool_lightBinds(d)) and ((F.meter_Meter_IsStock(in_, d) or (cfg[31] ~= 0))))
+ if cfg[29] == 0 then return false
+ elseif cfg[32] ~= 0 then return true end
+ return d[1] == 2 and F.pool_Pool_lightBinds(d) and (F.meter_Meter_IsStock(in_, d) or cfg[31] ~= 0)
 end
 F.pool_Pool_threshold = function(class) -- internal/pool/stock.go:193
- if (class == 0) then return cfg[30] end
+ if class == 0 then return cfg[30] end
  return cfg[29]
 end
 F.pool_Pool_took = function(class, requests, amount, in_, d) -- internal/pool/stock.go:89
- if (d[1] == 2) then
+ if d[1] == 2 then
   local st = F.pool_Pool_stockOf(in_)
-  st[class+2] = (st[class+2] + amount)
-  if ((class > 0) and (not F.policy_Breaker_Idle(st, 9))) then
-   for t1_ = 0, requests - 1 do
-    F.policy_Breaker_Sent(st, 9, once[1])
-   end
+  st[class+2] = st[class+2] + amount
+  if class > 0 and not F.policy_Breaker_Idle(st, 9) then
+   for t1_ = 0, requests - 1 do F.policy_Breaker_Sent(st, 9, once[1]) end
   end
- elseif ((((d[1] == 1) and (class > 0)) and (in_[1] > 0)) and (cfg[28] ~= 0)) then
+ elseif (d[1] == 1 and class > 0 and in_[1] > 0 and cfg[28] ~= 0) then
   F.policy_Pace_Take((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
  end
 end
 F.pool_caller_count = function(c, now_, second, n, retried) -- internal/pool/callers.go:57
- c[10] = (c[10] + n)
- c[6] = (c[6] + retried)
- if (c[12] == 0) then c[12] = now_ end
- if (c[13] < second) then c[4] = 0 end
+ c[10] = c[10] + n
+ c[6] = c[6] + retried
+ if c[12] == 0 then c[12] = now_ end
+ if c[13] < second then c[4] = 0 end
  c[13] = now_
- c[4] = (c[4] + (n % 4294967296))
- c[5] = (c[5] > c[4] and c[5] or c[4])
+ c[4] = c[4] + (n % 4294967296)
+ c[5] = c[5] > c[4] and c[5] or c[4]
 end
 F.pool_Pool_tell = function(t, model) -- internal/pool/tallies.go:22
- if (t[5] ~= 0) then F.pool_Pool_enterTally(t) end
- local rec = (S_crecs[t[1]] or ld(S_crecs, t[1]))
- if ((rec[2] + 57) < F.pool_Pool_age()) then rec[2] = F.pool_Pool_age() end
+ if t[5] ~= 0 then F.pool_Pool_enterTally(t) end
+ local rec = S_crecs[t[1]] or ld(S_crecs, t[1])
+ if rec[2] + 57 < F.pool_Pool_age() then rec[2] = F.pool_Pool_age() end
  t[5], t[2], t[3] = 1, F.flat_Names_Keep(model), past[2]
  t[14], t[10], t[11], t[12] = rec[13], rec[4], 0, 0
  F.pool_Pool_enlist(t)
 end
 F.pool_Pool_sessionOf = function(id) -- internal/pool/sessions.go:37
- if (once[27] ~= 0) then
-  local s = (S_sessions[once[27]] or ld(S_sessions, once[27]))
-  if ((s[1] == id) and (not F.pool_Pool_past(s))) then
+ if once[27] ~= 0 then
+  local s = S_sessions[once[27]] or ld(S_sessions, once[27])
+  if s[1] == id and not F.pool_Pool_past(s) then
    s[3] = once[1]
    return s
   end
  end
  local i = F.pool_Pool_findSession(id)
- if (i == 0) then
+ if i == 0 then
   i = slabNew(S_sessions)
   local t1_ = (S_sessions[i] or ld(S_sessions, i))
   t1_[1] = id
   indexAdd(X.sessIx, F.pool_sessionHash(id), i)
  end
- local s = (S_sessions[i] or ld(S_sessions, i))
+ local s = S_sessions[i] or ld(S_sessions, i)
  if F.pool_Pool_past(s) then
-  once[28] = (once[28] > s[2] and once[28] or s[2])
+  once[28] = once[28] > s[2] and once[28] or s[2]
   s[2] = 0
  end
  once[27], s[3] = i, once[1]
@@ -1657,29 +1410,29 @@ F.pool_Pool_sessionOf = function(id) -- internal/pool/sessions.go:37
 end
 F.pool_Pool_FastDone = function(o) -- internal/pool/fast.go:191
  local t, tk = F.pool_Pool_find(o, 0)
- if (((((t == 0) or (tk[23] ~= 3)) or (tk[33] ~= 0)) or (tk[30] ~= 0)) or (tk[32] ~= 0)) then return false end
- if ((o[4] ~= 0) and (((((cfg[50] ~= 0) and (not (tk[27] ~= 0))) and (not (o[3] ~= 0))) or ((tk[25] < cfg[4]) and F.pool_Pool_unstated(tk, o))))) then
+ if t == 0 or tk[23] ~= 3 or tk[33] ~= 0 or tk[30] ~= 0 or tk[32] ~= 0 then return false end
+ if o[4] ~= 0 and ((cfg[50] ~= 0 and tk[27] == 0 and o[3] == 0) or (tk[25] < cfg[4] and F.pool_Pool_unstated(tk, o))) then
   return false
  end
- local answers = ((o[3] ~= 0) and (not (tk[27] ~= 0)))
+ local answers = o[3] ~= 0 and tk[27] == 0
  if answers then
   tk[27] = 1
-  F.pool_headerTime_add(once, 29, (once[1] - tk[4]))
+  F.pool_headerTime_add(once, 29, once[1] - tk[4])
  end
- if (not (o[4] ~= 0)) then
+ if o[4] == 0 then
   if answers then
    for k = 0, tk[25] - 1 do
     local c, c_o = tk, (k)*5+35
-    local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+    local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
     local s = F.pool_Pool_sumsOf(c[c_o+4], in_)
-    if (not (s[7] ~= 0)) then F.pool_Pool_bindFast(in_, s, c, c_o) end
+    if s[7] == 0 then F.pool_Pool_bindFast(in_, s, c, c_o) end
    end
   end
   return true
  end
  local known = false
  for limit = 0, cfg[4] - 1 do
-  if (o[limit+5] ~= 0) then
+  if o[limit+5] ~= 0 then
    known = true
    break
   end
@@ -1688,39 +1441,35 @@ F.pool_Pool_FastDone = function(o) -- internal/pool/fast.go:191
  if known then pd = F.pool_Pool_noted(tk) end
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
-  local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+  local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
   local s = F.pool_Pool_sumsOf(c[c_o+4], in_)
-  s[9] = (s[9] - 1)
+  s[9] = s[9] - 1
   local actual = c[c_o+1]
-  if ((known and (o[c[c_o+5]+5] >= 0)) and (o[c[c_o+5]+5] <= 1099511627776)) then actual = o[c[c_o+5]+5] end
-  if (((s[5] == 1) and (c[c_o+3] == 1)) and (actual <= c[c_o+1])) then
-   local less = (c[c_o+1] - actual)
-   s[11] = (s[11] + c[c_o+1])
-   s[2] = (s[2] + less)
-   if ((tk[27] ~= 0) and (not (s[7] ~= 0))) then
-    s[12] = (s[12] + c[c_o+1])
-    s[13] = (s[13] + less)
-   else
-    s[12] = (s[12] + actual)
+  if known and o[c[c_o+5]+5] >= 0 and o[c[c_o+5]+5] <= 1099511627776 then actual = o[c[c_o+5]+5] end
+  if s[5] == 1 and c[c_o+3] == 1 and actual <= c[c_o+1] then
+   local less = c[c_o+1] - actual
+   s[11] = s[11] + c[c_o+1]
+   s[2] = s[2] + less
+   if tk[27] ~= 0 and s[7] == 0 then
+    s[12] = s[12] + c[c_o+1]
+    s[13] = s[13] + less
+   else s[12] = s[12] + actual end
+   if less ~= 0 then
+    if s[8] >= 0 and pd ~= nil then pd[s[8]+12] = max(pd[s[8]+12] - less, 0) end
+    if s[6] ~= 0 then F.pool_Pool_keptLess(s, in_, tk[24], tk[4], less) end
    end
-   if (less ~= 0) then
-    if ((s[8] >= 0) and (pd ~= nil)) then pd[s[8]+12] = max((pd[s[8]+12] - less), 0) end
-    if (s[6] ~= 0) then F.pool_Pool_keptLess(s, in_, tk[24], tk[4], less) end
-   end
-  else
-   F.pool_Pool_closeFast(tk, in_, s, c, c_o, actual, pd)
-  end
+  else F.pool_Pool_closeFast(tk, in_, s, c, c_o, actual, pd) end
  end
  F.pool_Pool_endFast(t, tk)
  return true
 end
 F.pool_headerTime_add = function(h, h_o, d) -- internal/pool/header.go:18
  h[h_o+fmod(h[h_o+17], 16)+1] = d
- h[h_o+17] = (h[h_o+17] + 1)
+ h[h_o+17] = h[h_o+17] + 1
 end
 F.pool_Pool_unasked = function(l, e, i) -- internal/pool/lotends.go:128
  for limit = 0, e[5] - 1 do
-  if ((e[7][((i * e[5]) + limit)+1] > 0) and (((limit >= l[13]) or (l[16][(((e[6][i+1] - l[3]) * l[13]) + limit)+1] == 0)))) then
+  if e[7][(i * e[5] + limit)+1] > 0 and (limit >= l[13] or l[16][((e[6][i+1] - l[3]) * l[13] + limit)+1] == 0) then
    return true
   end
  end
@@ -1728,56 +1477,46 @@ F.pool_Pool_unasked = function(l, e, i) -- internal/pool/lotends.go:128
 end
 F.pool_sums_giveUp = function(s, l, e, limit, from, to) -- internal/pool/lotends.go:138
  local i = from
- while (i < to) do
-  do
-   local amount = l[16][(((e[6][i+1] - l[3]) * l[13]) + limit)+1]
-   if (amount ~= 0) then
-    s[11] = (s[11] + amount)
-    s[2] = (s[2] + amount)
-    s[9] = (s[9] - 1)
-   end
+ while i < to do
+  local amount = l[16][((e[6][i+1] - l[3]) * l[13] + limit)+1]
+  if amount ~= 0 then
+   s[11] = s[11] + amount
+   s[2] = s[2] + amount
+   s[9] = s[9] - 1
   end
-  i = (i + 1)
+  i = i + 1
  end
 end
 F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s) -- internal/pool/lotends.go:149
- local usual = ((s[5] == 1) and (l[31][limit+1] == 1))
+ local usual = s[5] == 1 and l[31][limit+1] == 1
  local w, first, amounts, states, numbers, used, uw = l[13], l[3], l[16], l[29], e[6], e[7], e[5]
- local unit, bound = s[8], ((e[3] ~= 0) and (not (s[7] ~= 0)))
- local gone, less, refs = 0, 0, 0
- do
-  local i = from
-  while (i < to) do
-   local k = (numbers[i+1] - first)
-   do
-    local amount = amounts[((k * w) + limit)+1]
-    if (amount ~= 0) then
-     refs = (refs + 1)
-     local actual = amount
-     if (limit < uw) then
-      local u = used[((i * uw) + limit)+1]
-      if (u >= 0) then actual = u end
-     elseif (uw > 0) then
-      actual = 0
-     end
-     if ((usual and (actual <= amount)) and (states[k+1] == 0)) then
-      gone = (gone + amount)
-      if (actual ~= amount) then
-       less = (less + (amount - actual))
-       if (unit >= 0) then F.pool_Pool_usedLess(l, k, unit, (amount - actual)) end
-      end
-     else
-      F.pool_Pool_settleHeld(l, in_, s, gone, less, bound)
-      gone, less = 0, 0
-      F.pool_Pool_settleOdd(l, e, k, limit, in_, s, amount, actual)
-     end
+ local unit, bound, gone, less, refs, i = s[8], e[3] ~= 0 and s[7] == 0, 0, 0, 0, from
+ while i < to do
+  local k = numbers[i+1] - first
+  local amount = amounts[(k * w + limit)+1]
+  if amount ~= 0 then
+   refs = refs + 1
+   local actual = amount
+   if limit < uw then
+    local u = used[(i * uw + limit)+1]
+    if u >= 0 then actual = u end
+   elseif uw > 0 then actual = 0 end
+   if usual and actual <= amount and states[k+1] == 0 then
+    gone = gone + amount
+    if actual ~= amount then
+     less = less + (amount - actual)
+     if unit >= 0 then F.pool_Pool_usedLess(l, k, unit, amount - actual) end
     end
+   else
+    F.pool_Pool_settleHeld(l, in_, s, gone, less, bound)
+    gone, less = 0, 0
+    F.pool_Pool_settleOdd(l, e, k, limit, in_, s, amount, actual)
    end
-   i = (i + 1)
   end
+  i = i + 1
  end
  F.pool_Pool_settleHeld(l, in_, s, gone, less, bound)
- s[9] = (s[9] - refs)
+ s[9] = s[9] - refs
 end
 F.pool_Pool_forgetLot = function(l) -- internal/pool/lots.go:216
  F.pool_Pool_dropLot(l)
@@ -1788,69 +1527,67 @@ F.pool_Pool_forgetLot = function(l) -- internal/pool/lots.go:216
 end
 F.pool_Pool_spell = function(l, k) -- internal/pool/lotspell.go:27
  local i = slabNew(S_tickets)
- local tk = (S_tickets[i] or ld(S_tickets, i))
- tk[1], tk[2] = l[2], (l[3] + u64(k))
+ local tk = S_tickets[i] or ld(S_tickets, i)
+ tk[1], tk[2] = l[2], l[3] + u64(k)
  tk[3], tk[4], tk[5] = l[17], l[17], 9007199254740992
- do
-  local wait = l[14][min(k, (#l[14] - 1))+1]
-  if (wait >= 0) then tk[5] = (l[17] + wait) end
- end
+ local wait = l[14][min(k, #l[14] - 1)+1]
+ if wait >= 0 then tk[5] = l[17] + wait end
  tk[24], tk[34], tk[7], tk[9], tk[16], tk[23] = l[8], l[9], l[12], l[11], l[20], 3
- tk[26] = ((l[10] ~= 0)) and 1 or 0
- tk[27] = ((l[29][k+1] > 0)) and 1 or 0
+ tk[26] = (l[10] ~= 0) and 1 or 0
+ tk[27] = (l[29][k+1] > 0) and 1 or 0
  tk[10] = F.flat_Names_Hold(l[15][k+1])
  tk[11], tk[12] = F.flat_Names_Keep(l[22]), F.flat_Names_Keep(l[23])
  tk[13], tk[14] = F.flat_Names_Keep(l[24]), F.flat_Names_Keep(l[25])
  local t = T[7][l[28][k+1]+1]
- if (t[5] ~= 0) then F.pool_Pool_enterTally(t) end
+ if t[5] ~= 0 then F.pool_Pool_enterTally(t) end
  tk[15] = t[1]
  tk[35] = F.pool_Pool_periodIn((S_crecs[t[1]] or ld(S_crecs, t[1])), l[23], l[19])
- tk[8] = (l[17] + l[12])
+ tk[8] = l[17] + l[12]
  tk[6] = tk[8]
- if (l[9] == 1) then tk[6] = min(tk[6], max(l[18], (l[17] + 10000000))) end
+ if l[9] == 1 then tk[6] = min(tk[6], max(l[18], l[17] + 10000000)) end
  F.pool_wheel_add(once, 133, i, tk)
  F.pool_Pool_enter(i, tk, 0)
  local n = 0
  for limit = 0, l[13] - 1 do
-  local amount = l[16][((k * l[13]) + limit)+1]
-  if (amount ~= 0) then
+  local amount = l[16][(k * l[13] + limit)+1]
+  if amount ~= 0 then
    local c, c_o = tk, (n)*5+35
-   c[c_o+1], c[c_o+2], c[c_o+3], c[c_o+4], c[c_o+5] = amount, l[32][limit+1], (l[31][limit+1] % 256), ((l[30][limit+1] + 2147483648) % 4294967296 - 2147483648), (limit % 256)
-   if ((((l[29][k+1] > 0) and (c[c_o+3] == 1)) and (not ((S_defs[limit+1] or ld(S_defs, limit+1))[3] ~= 0))) and ((S_defs[limit+1] or ld(S_defs, limit+1))[1] ~= 3)) then
+   c[c_o+1], c[c_o+2], c[c_o+3], c[c_o+4], c[c_o+5] = amount, l[32][limit+1], l[31][limit+1] % 256, (l[30][limit+1] + 2147483648) % 4294967296 - 2147483648, limit % 256
+   if l[29][k+1] > 0 and c[c_o+3] == 1 and (S_defs[limit+1] or ld(S_defs, limit+1))[3] == 0 and (S_defs[limit+1] or ld(S_defs, limit+1))[1] ~= 3 then
     c[c_o+2], c[c_o+3] = l[29][k+1], 0
    end
-   n = (n + 1)
+   n = n + 1
   end
  end
- tk[25] = (n % 256)
+ tk[25] = n % 256
 end
 F.pool_Pool_periodOf = function(rec, model, at) -- internal/pool/history.go:187
  local i, crowded = F.pool_Pool_findPeriod(rec, model, at)
- if ((i == 0) and F.pool_history_full(at)) then
+ if i == 0 and F.pool_history_full(at) then
   rec = sum
   rec[1] = once[113]
   local t1_, t2_ = F.pool_Pool_findPeriod(rec, model, at)
   i = t1_
   crowded = t2_
  end
- if (i ~= 0) then return i end
+ if i ~= 0 then return i end
  if crowded then model = once[113] end
  i = F.pool_Pool_newPeriod()
  local t3_ = (S_hperiods[i] or ld(S_hperiods, i))
  t3_[1], t3_[2], t3_[3], t3_[4], t3_[5], t3_[6], t3_[7], t3_[8], t3_[9], t3_[10], t3_[11], t3_[12], t3_[13], t3_[14], t3_[15], t3_[16], t3_[17] = F.flat_Names_Keep(rec[1]), F.flat_Names_Keep(model), at, rec[8], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
- rec[8] = (i % 65536)
+ rec[8] = i % 65536
  return i
 end
 F.pool_Pool_periodIn = function(rec, model, at) -- internal/pool/history.go:208
  local i, _ = F.pool_Pool_findPeriod(rec, model, at)
- if ((i == 0) and (sum[8] ~= 0)) then
+ if i == 0 and sum[8] ~= 0 then
   local t1_, t2_ = F.pool_Pool_findPeriod(sum, model, at)
   i = t1_
  end
  return i
 end
 F.pool_Pool_schedule = function(i, t, due) -- internal/pool/ticket.go:149
- if (t[6] ~= 0) then F.pool_wheel_remove(once, 133, t) end
+ if t[6] ~= 0 then F.pool_wheel_remove(once, 133, t) end
  t[6] = due
  F.pool_wheel_add(once, 133, i, t)
 end
@@ -1861,9 +1598,9 @@ F.pool_Pool_dropLost = function(t, tk) -- internal/pool/sessions.go:152
   local in_, d, _ = F.pool_Pool_touchCharge(c, c_o)
   F.meter_Meter_Release(in_, d, c, c_o)
   F.pool_Pool_changed(c, c_o)
-  held = (held or (c[c_o+3] == 1))
+  held = held or c[c_o+3] == 1
  end
- once[5] = (once[5] - 1)
+ once[5] = once[5] - 1
  if held then
   tk[23] = 4
   F.pool_Pool_schedule(t, tk, tk[8])
@@ -1872,13 +1609,13 @@ F.pool_Pool_dropLost = function(t, tk) -- internal/pool/sessions.go:152
  F.pool_Pool_end(t, tk)
 end
 F.pool_Pool_aliveUntil = function(tk) -- internal/pool/sessions.go:90
- local until_ = max((S_sessions[tk[16]] or ld(S_sessions, tk[16]))[4], (once[4] + 10000000))
- if ((once[1] - once[3]) > 6000000) then until_ = max(until_, (once[1] + 6000000)) end
+ local until_ = max((S_sessions[tk[16]] or ld(S_sessions, tk[16]))[4], once[4] + 10000000)
+ if once[1] - once[3] > 6000000 then until_ = max(until_, once[1] + 6000000) end
  return until_
 end
 F.pool_Pool_orphan = function(t, tk, proven) -- internal/pool/sessions.go:136
  tk[33] = 1
- if (not (tk[27] ~= 0)) then F.pool_Pool_pausesLost(t, tk, false) end
+ if tk[27] == 0 then F.pool_Pool_pausesLost(t, tk, false) end
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
@@ -1886,29 +1623,27 @@ F.pool_Pool_orphan = function(t, tk, proven) -- internal/pool/sessions.go:136
   F.pool_Pool_changed(c, c_o)
  end
  once[9] = 1
- F.pool_Pool_schedule(t, tk, min(tk[8], (once[1] + min((once[47] > 1000000 and once[47] or 1000000), 3000000))))
+ F.pool_Pool_schedule(t, tk, min(tk[8], once[1] + min(once[47] > 1000000 and once[47] or 1000000, 3000000)))
 end
 F.pool_Pool_leaveQueue = function(tk) -- internal/pool/acquire.go:52
  F.order_Queue_Remove(tk[17])
  F.pool_Pool_unqueue(tk)
- for k = 0, tk[25] - 1 do
-  F.pool_Pool_changed(tk, (k)*5+35)
- end
+ for k = 0, tk[25] - 1 do F.pool_Pool_changed(tk, (k)*5+35) end
 end
 F.pool_Pool_end = function(i, t) -- internal/pool/ticket.go:129
  F.pool_wheel_remove(once, 133, t)
  for k = 0, t[25] - 1 do
   local c, c_o = t, (k)*5+35
-  if (unscoped[c[c_o+5]][2] == nil) then
+  if unscoped[c[c_o+5]][2] == nil then
    local t2_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
-   t2_[16] = (t2_[16] - 1)
+   t2_[16] = t2_[16] - 1
   end
  end
  F.pool_Pool_dropNames(t, 9)
  F.pool_Pool_strikeOut(i, t, 0)
- local s = (S_sessions[t[16]] or ld(S_sessions, t[16]))
- s[5] = (s[5] - 1)
- if (t[34] == 2) then s[7] = (s[7] - 1) end
+ local s = S_sessions[t[16]] or ld(S_sessions, t[16])
+ s[5] = s[5] - 1
+ if t[34] == 2 then s[7] = s[7] - 1 end
  s[3] = once[1]
  clear_(t, 0, 35)
  slabRecycle(S_tickets, i)
@@ -1916,31 +1651,28 @@ end
 F.pool_Pool_giveBack = function(tk) -- internal/pool/lifecycle.go:90
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
-  local amount = c[c_o+1]
-  local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
+  local amount, in_, d, r = c[c_o+1], F.pool_Pool_touchCharge(c, c_o)
   F.meter_Meter_Refund(in_, d, r, once[1], c, c_o)
   c[c_o+1] = amount
-  if (band(cfg[52], ((1 * 2^(c[c_o+5])))) ~= 0) then F.pool_Pool_tookLess(tk[24], tk[4], in_, amount) end
+  if band(cfg[52], (1 * 2^(c[c_o+5]))) ~= 0 then F.pool_Pool_tookLess(tk[24], tk[4], in_, amount) end
   F.pool_Pool_changed(c, c_o)
  end
- once[5] = (once[5] - 1)
+ once[5] = once[5] - 1
  F.pool_Pool_unsent(tk)
 end
 F.pool_Pool_pausesLost = function(t, tk, unsent) -- internal/pool/pauses.go:151
  local i = once[26]
- while (i ~= 0) do
-  do
-   local g = (S_gates[i] or ld(S_gates, i))
-   if F.pool_pauseRec_covers(g, tk[12], tk[14]) then F.pause_State_Lost(g, once[1], t, unsent) end
-  end
+ while i ~= 0 do
+  local g = S_gates[i] or ld(S_gates, i)
+  if F.pool_pauseRec_covers(g, tk[12], tk[14]) then F.pause_State_Lost(g, once[1], t, unsent) end
   i = (S_gates[i] or ld(S_gates, i))[18]
  end
 end
 F.pool_Pool_lapse = function(tk) -- internal/pool/lifecycle.go:364
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
-  local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
-  F.meter_Meter_Lapse(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), (tk[6] < once[1] and tk[6] or once[1]), c, c_o)
+  local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
+  F.meter_Meter_Lapse(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), tk[6] < once[1] and tk[6] or once[1], c, c_o)
  end
 end
 F.pool_Pool_finish = function(t, tk) -- internal/pool/lifecycle.go:262
@@ -1951,190 +1683,154 @@ F.pool_Pool_finish = function(t, tk) -- internal/pool/lifecycle.go:262
   F.meter_Meter_Release(in_, d, c, c_o)
   F.pool_Pool_changed(c, c_o)
  end
- once[5] = (once[5] - 1)
+ once[5] = once[5] - 1
  F.pool_Pool_end(t, tk)
 end
 F.pool_Pool_spare = function(i) -- internal/pool/insts.go:313
- local in_ = (S_insts[i] or ld(S_insts, i))
- if (((in_[16] > 0) or ((F.pool_Pool_age() - in_[17]) < F.pool_Pool_keepFor(in_))) or ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] == 0)) then
+ local in_ = S_insts[i] or ld(S_insts, i)
+ if in_[16] > 0 or F.pool_Pool_age() - in_[17] < F.pool_Pool_keepFor(in_) or (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] == 0 then
   return false
  end
  local _, _, r = F.pool_Pool_touch(i)
- return (F.meter_Meter_Idle(in_) and (((r == nil) or (((r[3] == 0) and (r[4] == 0)) and (r[5] == 0)))))
+ return F.meter_Meter_Idle(in_) and (r == nil or (r[3] == 0 and r[4] == 0 and r[5] == 0))
 end
 F.pool_Pool_dropInst = function(i) -- internal/pool/insts.go:126
- local in_ = (S_insts[i] or ld(S_insts, i))
- do
-  local name = F.pool_names_sole(in_, 22, (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7])
-  if (name ~= 0) then
-   local t1_, t1_o = F.flat_Names_Tags(name)
-   local link, link_o = t1_, t1_o+1
-   do
-    while (link[link_o+1] ~= i) do
-     link, link_o = (S_insts[link[link_o+1]] or ld(S_insts, link[link_o+1])), 18
-    end
-   end
-   link[link_o+1] = in_[19]
-  else
-   indexRemove(X.instIx, F.pool_scopeHash(in_[11], in_, 22), i)
-  end
- end
+ local in_ = S_insts[i] or ld(S_insts, i)
+ local name = F.pool_names_sole(in_, 22, (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7])
+ if name ~= 0 then
+  local t1_, t1_o = F.flat_Names_Tags(name)
+  local link, link_o = t1_, t1_o+1
+  while link[link_o+1] ~= i do link, link_o = (S_insts[link[link_o+1]] or ld(S_insts, link[link_o+1])), 18 end
+  link[link_o+1] = in_[19]
+ else indexRemove(X.instIx, F.pool_scopeHash(in_[11], in_, 22), i) end
  F.pool_Pool_strike(in_[11], i)
  F.pool_Pool_dropNames(in_, 22)
- if (in_[15] ~= 0) then slabFree(S_rings, in_[15]) end
- do
-  local kind = F.pool_Pool_defOf(in_)[1]
-  if (band(cfg[61], ((1 * 2^(in_[11])))) == 0) then
-  elseif (kind == 2) then
-   slabFree(S_stocks, in_[18])
-  elseif (kind == 1) then
-   slabFree(S_paces, in_[18])
-  end
- end
- if (in_[28] ~= 0) then slabFree(S_models, in_[28]) end
+ if in_[15] ~= 0 then slabFree(S_rings, in_[15]) end
+ local kind = F.pool_Pool_defOf(in_)[1]
+ if band(cfg[61], (1 * 2^(in_[11]))) == 0 then
+ elseif kind == 2 then slabFree(S_stocks, in_[18])
+ elseif kind == 1 then slabFree(S_paces, in_[18]) end
+ if in_[28] ~= 0 then slabFree(S_models, in_[28]) end
  slabFree(S_insts, i)
 end
 F.pool_Pool_burySome = function(n) -- internal/pool/leases.go:249
  for t1_ = 0, n - 1 do
-  do
-   once[23] = (once[23] + 1)
-   if (once[23] >= slabEnd(S_leases)) then
-    once[23] = 0
-    return 
-   end
+  once[23] = once[23] + 1
+  if once[23] >= slabEnd(S_leases) then
+   once[23] = 0
+   return 
   end
   F.pool_Pool_buryOne(once[23])
  end
 end
 F.pool_callers_sweep = function(n, now_, lease) -- internal/pool/callers.go:85
- local crowded = ((2 * slabLen(S_crecs)) > 32768)
- local memory = 3600000000
- if crowded then memory = (lease > 360000000 and lease or 360000000) end
+ local crowded, memory = 2 * slabLen(S_crecs) > 32768, 3600000000
+ if crowded then memory = lease > 360000000 and lease or 360000000 end
  for t1_ = 0, n - 1 do
-  repeat
-   do
-    sum[14] = (sum[14] + 1)
-    if (sum[14] >= slabEnd(S_crecs)) then
-     sum[14] = 0
-     return 
-    end
-   end
-   local r = (S_crecs[sum[14]] or ld(S_crecs, sum[14]))
-   if ((((r[1] == 0) or (r[3] ~= 0)) or ((now_ - F.pool_caller_lastSeen(r)) < memory)) or ((not crowded) and (not F.flat_Names_Sole(r[1])))) then
-    break
-   end
+  sum[14] = sum[14] + 1
+  if sum[14] >= slabEnd(S_crecs) then
+   sum[14] = 0
+   return 
+  end
+  local r = S_crecs[sum[14]] or ld(S_crecs, sum[14])
+  if not (r[1] == 0 or r[3] ~= 0 or now_ - F.pool_caller_lastSeen(r) < memory or (not crowded and not F.flat_Names_Sole(r[1]))) then
    local t2_, t2_o = F.flat_Names_Tags(r[1])
    t2_[t2_o+1] = 0
    F.flat_Names_Drop(r[1])
    slabFree(S_crecs, sum[14])
-  until true
+  end
  end
 end
 F.pool_Pool_sweepSessions = function(n) -- internal/pool/sessions.go:186
  for t1_ = 0, n - 1 do
-  do
-   once[24] = (once[24] + 1)
-   if (once[24] >= slabEnd(S_sessions)) then
-    once[24] = 0
-    return 
-   end
+  once[24] = once[24] + 1
+  if once[24] >= slabEnd(S_sessions) then
+   once[24] = 0
+   return 
   end
   F.pool_Pool_sweepSession()
  end
 end
 F.pool_Pool_freeAt = function(at, free) -- internal/pool/members.go:295
  free = F.pool_roundFree(free)
- if (at >= free) then return true end
- if ((once[154] == 0) or (free < once[154])) then once[154] = free end
+ if at >= free then return true end
+ if once[154] == 0 or free < once[154] then once[154] = free end
  return false
 end
 F.pool_Pool_lingers = function(limit) -- internal/pool/members.go:63
- do
-  if ((band(cfg[61], ((1 * 2^(limit)))) == 0) or (cfg[limit+62] > 600000000)) then
-   return (-1)
-  elseif ((S_defs[limit+1] or ld(S_defs, limit+1))[1] == 3) then
-   return 0
-  end
- end
- return (cfg[limit+62] + (S_defs[limit+1] or ld(S_defs, limit+1))[8])
+ if band(cfg[61], (1 * 2^(limit))) == 0 or cfg[limit+62] > 600000000 then return -1
+ elseif (S_defs[limit+1] or ld(S_defs, limit+1))[1] == 3 then return 0 end
+ return cfg[limit+62] + (S_defs[limit+1] or ld(S_defs, limit+1))[8]
 end
 F.pool_Pool_dropMember = function(i) -- internal/pool/members.go:224
  F.pool_Pool_unlink(i)
- local m = (S_members[i] or ld(S_members, i))
+ local m = S_members[i] or ld(S_members, i)
  F.pool_Pool_setShare(m, 0)
  local t1_ = (S_sessions[m[1]] or ld(S_sessions, m[1]))
  t1_[8] = 0
  slabFree(S_members, i)
 end
 F.pool_partOf = function(share) -- internal/pool/members.go:45
- if (share == 0) then return 0 end
+ if share == 0 then return 0 end
  return quo(4503599627370496, share)
 end
 F.pool_Pool_withhold = function(limit, at, part) -- internal/pool/members.go:308
  local d = (S_defs[limit+1] or ld(S_defs, limit+1))
- if (d[1] ~= 0) then
+ if d[1] ~= 0 then
   F.pool_Pool_setPart(limit, part)
   return 
  end
  do
   local i = 1
-  while (i < slabEnd(S_insts)) do
-   do
-    local in_ = (S_insts[i] or ld(S_insts, i))
-    if ((in_[12] ~= 0) and (in_[11] == limit)) then
-     F.meter_Meter_Advance(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), at)
-    end
+  while i < slabEnd(S_insts) do
+   local in_ = S_insts[i] or ld(S_insts, i)
+   if in_[12] ~= 0 and in_[11] == limit then
+    F.meter_Meter_Advance(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), at)
    end
-   i = (i + 1)
+   i = i + 1
   end
  end
  F.pool_Pool_setPart(limit, part)
  local i = 1
- while (i < slabEnd(S_insts)) do
-  do
-   local in_ = (S_insts[i] or ld(S_insts, i))
-   if ((in_[12] ~= 0) and (in_[11] == limit)) then F.meter_Meter_Rerate(in_, F.pool_Pool_defOf(in_)) end
-  end
-  i = (i + 1)
+ while i < slabEnd(S_insts) do
+  local in_ = S_insts[i] or ld(S_insts, i)
+  if in_[12] ~= 0 and in_[11] == limit then F.meter_Meter_Rerate(in_, F.pool_Pool_defOf(in_)) end
+  i = i + 1
  end
 end
 F.pool_Pool_scheduleWithheld = function() -- internal/pool/members.go:233
  once[153] = once[154]
- if (once[147] ~= 0) then
+ if once[147] ~= 0 then
   local at = F.pool_member_silentFrom((S_members[once[147]] or ld(S_members, once[147])))
-  if ((once[153] == 0) or (at < once[153])) then once[153] = at end
+  if once[153] == 0 or at < once[153] then once[153] = at end
  end
 end
 F.pause_State_pass = function(g, t) -- internal/pause/pause.go:96
- if ((g[1] == 1) and (t >= g[2])) then g[1], g[6], g[7], g[9] = 2, 0, 0, 0 end
- if (((g[1] == 2) and (g[6] ~= 0)) and (t >= (g[8] + 2000000))) then F.pause_State_ramp(g, (g[8] + 2000000)) end
- if (((g[1] == 3) and (g[11] ~= 0)) and (quo(((t - g[11])), 500000) >= 20)) then g[1] = 0 end
+ if g[1] == 1 and t >= g[2] then g[1], g[6], g[7], g[9] = 2, 0, 0, 0 end
+ if g[1] == 2 and g[6] ~= 0 and t >= g[8] + 2000000 then F.pause_State_ramp(g, g[8] + 2000000) end
+ if g[1] == 3 and g[11] ~= 0 and quo(t - g[11], 500000) >= 20 then g[1] = 0 end
 end
-F.pause_until = function(phase, at) -- internal/pause/pause.go:93
- return {0,phase,at,at}
-end
+F.pause_until = function(phase, at) return {0,phase,at,at} end -- internal/pause/pause.go:93
 F.pause_State_Idle = function(g, t) -- internal/pause/pause.go:74
- return ((((g[1] == 0) and (g[4] == 0)) and (g[5] == 0)) and ((t - (g[3] > g[2] and g[3] or g[2])) >= 600000000))
+ return g[1] == 0 and g[4] == 0 and g[5] == 0 and t - (g[3] > g[2] and g[3] or g[2]) >= 600000000
 end
 F.pause_State_Abandoned = function(g, t) -- internal/pause/pause.go:80
- return (((g[1] ~= 1) and (g[6] == 0)) and ((t - (g[3] > g[2] and g[3] or g[2])) >= 3600000000))
+ return g[1] ~= 1 and g[6] == 0 and t - (g[3] > g[2] and g[3] or g[2]) >= 3600000000
 end
 F.pool_Pool_valid = function(op) -- internal/pool/acquire.go:70
- if (max(#op[4], #op[5], #op[6], #op[7], #op[8]) > 256) then return false end
- for k = 0, cfg[4] - 1 do
-  if (u64(op[k+13]) > 1099511627776) then return false end
- end
- return ((((((((((op[4] ~= "") and (floor(op[3] / 2^(63)) == 0)) and (op[9] < cfg[3])) and (((not (op[11] ~= 0)) or (op[9] == 0)))) and (op[31] > 0)) and (op[31] <= 86400000000000)) and (op[30] >= 0)) and (op[30] <= 86400000000000)) and (op[29] <= 8640000000000000)) and (op[32] <= 2))
+ if max(#op[4], #op[5], #op[6], #op[7], #op[8]) > 256 then return false end
+ for k = 0, cfg[4] - 1 do if u64(op[k+13]) > 1099511627776 then return false end end
+ return op[4] ~= "" and floor(op[3] / 2^(63)) == 0 and op[9] < cfg[3] and (op[11] == 0 or op[9] == 0) and op[31] > 0 and op[31] <= 86400000000000 and op[30] >= 0 and op[30] <= 86400000000000 and op[29] <= 8640000000000000 and op[32] <= 2
 end
 F.pool_Pool_present = function(op) -- internal/pool/acquire.go:196
  local s = F.pool_Pool_sessionOf(op[2])
- if (op[3] == 0) then
-  s[2] = ((s[2] > once[28] and s[2] or once[28]) + 1)
+ if op[3] == 0 then
+  s[2] = (s[2] > once[28] and s[2] or once[28]) + 1
   op[3] = s[2]
   move(op, 45, op, 1, 2)
   return true
  end
- if (op[3] > s[2]) then
+ if op[3] > s[2] then
   s[2] = op[3]
   return true
  end
@@ -2143,68 +1839,62 @@ F.pool_Pool_present = function(op) -- internal/pool/acquire.go:196
 end
 F.pool_Pool_newTicket = function(op) -- internal/pool/ticket.go:96
  local i = slabNew(S_tickets)
- local t = (S_tickets[i] or ld(S_tickets, i))
+ local t = S_tickets[i] or ld(S_tickets, i)
  move(t, 0, op, 1, 2)
  t[3] = once[1]
  t[5] = 9007199254740992
  t[24] = op[9]
- t[26] = ((op[10] ~= 0)) and 1 or 0
+ t[26] = (op[10] ~= 0) and 1 or 0
  t[31], t[32], t[34] = ((op[11] ~= 0) and 1 or 0), ((op[38] ~= 0) and 1 or 0), op[32]
  t[7], t[9] = quo(op[31], 1000), quo(op[30], 1000)
  t[16] = once[27]
- if (op[29] >= 0) then t[5] = (once[1] + quo(op[29], 1000)) end
+ if op[29] >= 0 then t[5] = once[1] + quo(op[29], 1000) end
  t[10], t[11], t[12], t[13], t[14] = F.flat_Names_Hold(op[4]), 0, 0, 0, 0
- if ((((op[5] ~= "") or (op[6] ~= "")) or (op[7] ~= "")) or (op[8] ~= "")) then
+ if op[5] ~= "" or op[6] ~= "" or op[7] ~= "" or op[8] ~= "" then
   t[11], t[12] = F.flat_Names_Hold(op[5]), F.flat_Names_Hold(op[6])
   t[13], t[14] = F.flat_Names_Hold(op[7]), F.flat_Names_Hold(op[8])
  end
  t[15] = F.pool_Pool_callerOf(t[10])
  F.pool_Pool_heard(t[15], t[24])
- local s = (S_sessions[t[16]] or ld(S_sessions, t[16]))
- s[5] = (s[5] + 1)
- if (op[32] == 2) then s[7] = (s[7] + 1) end
+ local s = S_sessions[t[16]] or ld(S_sessions, t[16])
+ s[5] = s[5] + 1
+ if op[32] == 2 then s[7] = s[7] + 1 end
  F.pool_Pool_enter(i, t, 0)
  return i, t
 end
 F.pool_Pool_want = function(tk, amounts, amounts_o, force) -- internal/pool/acquire.go:85
- local limit = 0
- local fits = false
+ local limit, fits = 0, false
  fits = true
  for limit = 0, cfg[4] - 1 do
-  repeat
-   local amount = amounts[amounts_o+limit+1]
-   if (amount == 0) then break end
+  local amount = amounts[amounts_o+limit+1]
+  if amount ~= 0 then
    local c, c_o = tk, (tk[25])*5+35
-   c[c_o+4], c[c_o+5] = F.pool_Pool_instOf(limit, tk, 9), (limit % 256)
+   c[c_o+4], c[c_o+5] = F.pool_Pool_instOf(limit, tk, 9), limit % 256
    c[c_o+1], c[c_o+2], c[c_o+3] = amount, 0, 0
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
-   if (((in_[1] > 0) and (amount > in_[1])) and (not force)) then return limit, false end
-   fits = (fits and (F.pool_inst_room(in_, d, r, amount) >= amount))
-   if (fits and (band(cfg[52], ((1 * 2^(limit)))) ~= 0)) then
+   if in_[1] > 0 and amount > in_[1] and not force then return limit, false end
+   fits = fits and F.pool_inst_room(in_, d, r, amount) >= amount
+   if fits and band(cfg[52], (1 * 2^(limit))) ~= 0 then
     local code, _ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
-    fits = (code == 0)
+    fits = code == 0
    end
-   tk[25] = (tk[25] + 1)
-   if (unscoped[limit][2] == nil) then in_[16] = (in_[16] + 1) end
-  until true
+   tk[25] = tk[25] + 1
+   if unscoped[limit][2] == nil then in_[16] = in_[16] + 1 end
+  end
  end
- return (-1), fits
+ return -1, fits
 end
 F.pool_Pool_pausesAllow = function(model, key) -- internal/pool/pauses.go:111
- local all = {1,0,0,0}
- do
-  local i = once[26]
-  while (i ~= 0) do
-   repeat
-    local g = (S_gates[i] or ld(S_gates, i))
-    local v = F.pause_State_Allow(g, once[1])
-    if ((v[1] ~= 0) or (not F.pool_pauseRec_covers(g, model, key))) then break end
-    local next_ = (all[4] > v[4] and all[4] or v[4])
-    if ((all[1] ~= 0) or (v[3] > all[3])) then all = copy_(v, 0, 4) end
-    all[4] = next_
-   until true
-   i = (S_gates[i] or ld(S_gates, i))[18]
+ local all, i = {1,0,0,0}, once[26]
+ while i ~= 0 do
+  local g = S_gates[i] or ld(S_gates, i)
+  local v = F.pause_State_Allow(g, once[1])
+  if not (v[1] ~= 0 or not F.pool_pauseRec_covers(g, model, key)) then
+   local next_ = all[4] > v[4] and all[4] or v[4]
+   if all[1] ~= 0 or v[3] > all[3] then all = copy_(v, 0, 4) end
+   all[4] = next_
   end
+  i = (S_gates[i] or ld(S_gates, i))[18]
  end
  return copy_(all, 0, 4)
 end
@@ -2215,68 +1905,68 @@ F.pool_Pool_grant = function(t, tk, counts_) -- internal/pool/acquire.go:145
   local in_, d, r = F.pool_Pool_meterOf(c, c_o)
   in_[17] = F.pool_Pool_age()
   move(c, c_o, (F.meter_Meter_Take(in_, d, r, once[1], c[c_o+1], F.pool_headerTime_slowerThan(once, 29, d, r))), 0, 3)
-  if (band(cfg[52], ((1 * 2^(c[c_o+5])))) ~= 0) then F.pool_Pool_took(tk[24], 1, c[c_o+1], in_, d) end
+  if band(cfg[52], (1 * 2^(c[c_o+5]))) ~= 0 then F.pool_Pool_took(tk[24], 1, c[c_o+1], in_, d) end
  end
- if (counts_ and (once[26] ~= 0)) then F.pool_Pool_pausesSent(t, tk) end
- once[5] = (once[5] + 1)
+ if counts_ and once[26] ~= 0 then F.pool_Pool_pausesSent(t, tk) end
+ once[5] = once[5] + 1
  F.pool_Pool_sent(tk)
 end
 F.pool_Pool_hold = function(t, tk, op) -- internal/pool/acquire.go:164
  tk[23] = 3
  F.pool_Pool_live(t, tk)
  F.pool_ticket_report(tk, op)
- if (tk[32] ~= 0) then
+ if tk[32] ~= 0 then
   F.pool_Pool_pausesLost(t, tk, false)
   F.pool_Pool_spend(t, tk)
   once[9] = 1
  end
 end
 F.pool_Pool_enqueue = function(t, i, front) -- internal/pool/acquire.go:37
- local tk = (S_tickets[t] or ld(S_tickets, t))
- tk[23], tk[18] = 1, (((i + 2147483648) % 4294967296 - 2147483648) + 1)
+ local tk = S_tickets[t] or ld(S_tickets, t)
+ tk[23], tk[18] = 1, ((i + 2147483648) % 4294967296 - 2147483648) + 1
  for k = 0, tk[25] - 1 do
   local t2_ = (S_insts[tk[(k)*5+39]] or ld(S_insts, tk[(k)*5+39]))
-  t2_[22] = (t2_[22] + tk[(k)*5+36])
+  t2_[22] = t2_[22] + tk[(k)*5+36]
  end
  local costs = F.pool_Pool_costs(tk)
  tk[17] = F.order_Queue_Push((F.pool_Pool_position(tk)), t, costs, front)
  local t3_ = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))
- t3_[6] = (t3_[6] + 1)
+ t3_[6] = t3_[6] + 1
  F.pool_Pool_scheduleWait(t, tk)
- once[9] = (((once[9] ~= 0) or F.order_Queue_IsFirst(tk[17]))) and 1 or 0
+ once[9] = (once[9] ~= 0 or F.order_Queue_IsFirst(tk[17])) and 1 or 0
  T[1][i+1][45], once[8] = 1, 1
 end
 F.pool_Pool_keep = function(op) -- internal/pool/sessions.go:61
  op[45] = 4
  local i = F.pool_Pool_findSession(op[2])
- if ((i ~= 0) and (op[30] <= 86400000000000)) then
-  local s = (S_sessions[i] or ld(S_sessions, i))
-  s[4] = max(s[4], (once[1] + quo(op[30], 1000)))
+ if i ~= 0 and op[30] <= 86400000000000 then
+  local s = S_sessions[i] or ld(S_sessions, i)
+  s[4] = max(s[4], once[1] + quo(op[30], 1000))
   op[45] = 0
-  if (s[5] == 0) then op[45] = 3 end
+  if s[5] == 0 then op[45] = 3 end
  end
 end
 F.pool_Pool_lookup = function(op) -- internal/pool/lifecycle.go:54
  local t, tk = F.pool_Pool_find(op, 1)
- if (t == 0) then
+ if t == 0 then
   op[45] = 4
   local i = F.pool_Pool_findSession(op[2])
-  if ((i ~= 0) and (op[3] ~= 0)) then
-   local s = (S_sessions[i] or ld(S_sessions, i))
-   if ((op[3] <= s[2]) and (not F.pool_Pool_past(s))) then op[45] = 3 end
+  if i ~= 0 and op[3] ~= 0 then
+   local s = S_sessions[i] or ld(S_sessions, i)
+   if op[3] <= s[2] and not F.pool_Pool_past(s) then op[45] = 3 end
   end
  end
  return t, tk
 end
 F.pool_Pool_scheduleWait = function(i, t) -- internal/pool/ticket.go:158
  local due = t[5]
- if (t[9] > 0) then due = min(due, (once[1] + t[9])) end
- if (due < 9007199254740992) then F.pool_Pool_schedule(i, t, due) end
+ if t[9] > 0 then due = min(due, once[1] + t[9]) end
+ if due < 9007199254740992 then F.pool_Pool_schedule(i, t, due) end
 end
 F.pool_Pool_live = function(t, tk) -- internal/pool/acquire.go:177
- tk[8] = (once[1] + tk[7])
+ tk[8] = once[1] + tk[7]
  local due = tk[8]
- if (tk[34] == 1) then due = min(due, (once[1] + 10000000)) end
+ if tk[34] == 1 then due = min(due, once[1] + 10000000) end
  F.pool_Pool_schedule(t, tk, due)
 end
 F.pool_ticket_report = function(tk, op) -- internal/pool/acquire.go:187
@@ -2284,94 +1974,77 @@ F.pool_ticket_report = function(tk, op) -- internal/pool/acquire.go:187
  r[r_o+1] = 0
  move(r, r_o+1, tk, 0, 2)
  r[r_o+5] = tk[4]
- r[r_o+6] = ((tk[4] - tk[3]) * 1000)
+ r[r_o+6] = (tk[4] - tk[3]) * 1000
 end
 F.pool_Pool_leaves = function(op) -- internal/pool/members.go:123
  op[45] = 3
  local at = F.pool_Pool_findSession(op[2])
- if ((at == 0) or ((S_sessions[at] or ld(S_sessions, at))[8] == 0)) then return end
- local silent = ((S_members[(S_sessions[at] or ld(S_sessions, at))[8]] or ld(S_members, (S_sessions[at] or ld(S_sessions, at))[8]))[2] ~= 0)
+ if at == 0 or (S_sessions[at] or ld(S_sessions, at))[8] == 0 then return end
+ local silent = (S_members[(S_sessions[at] or ld(S_sessions, at))[8]] or ld(S_members, (S_sessions[at] or ld(S_sessions, at))[8]))[2] ~= 0
  F.pool_Pool_dropMember((S_sessions[at] or ld(S_sessions, at))[8])
- if silent then
-  F.pool_Pool_weigh(once[1])
- else
-  F.pool_Pool_scheduleWithheld()
- end
+ if silent then F.pool_Pool_weigh(once[1])
+ else F.pool_Pool_scheduleWithheld() end
 end
 F.pool_Pool_findSession = function(id) -- internal/pool/sessions.go:26
  local h = F.pool_sessionHash(id)
- do
-  local i, n = indexSeek(X.sessIx, h, 0)
-  while (i ~= 0) do
-   if ((S_sessions[i] or ld(S_sessions, i))[1] == id) then return i end
-   local t1_, t2_ = indexSeek(X.sessIx, h, n)
-   i = t1_
-   n = t2_
-  end
+ local i, n = indexSeek(X.sessIx, h, 0)
+ while i ~= 0 do
+  if (S_sessions[i] or ld(S_sessions, i))[1] == id then return i end
+  local t1_, t2_ = indexSeek(X.sessIx, h, n)
+  i = t1_
+  n = t2_
  end
  return 0
 end
 F.pool_Pool_link = function(i) -- internal/pool/members.go:190
- local m = (S_members[i] or ld(S_members, i))
+ local m = S_members[i] or ld(S_members, i)
  m[7], m[8] = once[148], 0
- if (once[148] ~= 0) then
+ if once[148] ~= 0 then
   local t1_ = (S_members[once[148]] or ld(S_members, once[148]))
   t1_[8] = i
- else
-  once[147] = i
- end
+ else once[147] = i end
  once[148] = i
- once[150] = (once[150] + 1)
+ once[150] = once[150] + 1
 end
 F.pool_Pool_promise = function(m, known) -- internal/pool/members.go:160
- if ((known ~= 0) and (known == m[6])) then F.pool_Pool_setShare(m, known) end
- local free = quo(((4503599627370496 - once[152])), 4096)
- local want = 0
- if (free > 0) then
-  want = quo((((((once[150] + 1) * 1099511627776) + free) - 1)), free)
- end
- do
-  local room = ((4503599627370496 - once[151]) + F.pool_partOf(m[5]))
-  if (room <= 0) then
-   want = 0
-  elseif ((want > 0) and (F.pool_partOf(want) > room)) then
-   want = quo((((4503599627370496 + room) - 1)), room)
-  end
- end
- if ((want == 0) or (want > 1048576)) then
+ if known ~= 0 and known == m[6] then F.pool_Pool_setShare(m, known) end
+ local free, want = quo(4503599627370496 - once[152], 4096), 0
+ if free > 0 then want = quo((once[150] + 1) * 1099511627776 + free - 1, free) end
+ local room = 4503599627370496 - once[151] + F.pool_partOf(m[5])
+ if room <= 0 then want = 0
+ elseif want > 0 and F.pool_partOf(want) > room then want = quo(4503599627370496 + room - 1, room) end
+ if want == 0 or want > 1048576 then
   m[6] = m[5]
   return 
  end
  m[6] = want
- if ((m[5] == 0) or (want < m[5])) then F.pool_Pool_setShare(m, want) end
+ if m[5] == 0 or want < m[5] then F.pool_Pool_setShare(m, want) end
 end
 F.pool_Pool_fits = function(tk) -- internal/pool/acquire.go:132
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
   local code, _ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
-  if ((code ~= 0) or (F.pool_inst_room(in_, d, r, c[c_o+1]) < c[c_o+1])) then return false end
+  if code ~= 0 or F.pool_inst_room(in_, d, r, c[c_o+1]) < c[c_o+1] then return false end
  end
  return true
 end
 F.pool_wheel_remove = function(w, w_o, t) -- internal/pool/wheel.go:51
- if (t[6] == 0) then return end
- if (t[19] == (-1)) then
+ if t[6] == 0 then return end
+ if t[19] == (-1) then
   F.pool_wheel_leave(w, w_o, t)
   return 
  end
- if (t[20] ~= 0) then
+ if t[20] ~= 0 then
   local t1_ = (S_tickets[t[20]] or ld(S_tickets, t[20]))
   t1_[21] = t[21]
- else
-  w.slots[t[19]+1] = t[21]
- end
- if (t[21] ~= 0) then
+ else w.slots[t[19]+1] = t[21] end
+ if t[21] ~= 0 then
   local t2_ = (S_tickets[t[21]] or ld(S_tickets, t[21]))
   t2_[20] = t[20]
  end
  t[6], t[20], t[21] = 0, 0, 0
- w[w_o+4] = (w[w_o+4] - 1)
+ w[w_o+4] = w[w_o+4] - 1
 end
 F.pool_Pool_touchCharge = function(c, c_o) -- internal/pool/insts.go:278
  local in_, d, r = F.pool_Pool_meterOf(c, c_o)
@@ -2379,61 +2052,55 @@ F.pool_Pool_touchCharge = function(c, c_o) -- internal/pool/insts.go:278
  return in_, d, r
 end
 F.meter_Meter_Bind = function(m, d, r, t, c, c_o) -- internal/meter/charge.go:125
- if ((d[1] == 3) or (c[c_o+3] == 0)) then return end
- do
-  if (((c[c_o+3] == 2) and (t >= c[c_o+2])) and (not F.meter_Meter_pending(m, d, r, c, c_o))) then
-   c[c_o+3] = 0
-   return 
-  elseif (c[c_o+3] == 2) then
-   F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
-   F.meter_Meter_add(m, d, r, t, c[c_o+1])
-  elseif F.meter_Meter_isFixed(m, d) then
-   m[4] = (m[4] - c[c_o+1])
-   if (t >= m[7]) then m[6] = (m[6] + c[c_o+1]) end
-  else
-   m[4] = (m[4] - c[c_o+1])
-   F.meter_Meter_add(m, d, r, t, c[c_o+1])
-  end
+ if d[1] == 3 or c[c_o+3] == 0 then return end
+ if (c[c_o+3] == 2 and t >= c[c_o+2] and not F.meter_Meter_pending(m, d, r, c, c_o)) then
+  c[c_o+3] = 0
+  return 
+ elseif c[c_o+3] == 2 then
+  F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
+  F.meter_Meter_add(m, d, r, t, c[c_o+1])
+ elseif F.meter_Meter_isFixed(m, d) then
+  m[4] = m[4] - c[c_o+1]
+  if t >= m[7] then m[6] = m[6] + c[c_o+1] end
+ else
+  m[4] = m[4] - c[c_o+1]
+  F.meter_Meter_add(m, d, r, t, c[c_o+1])
  end
  c[c_o+3], c[c_o+2] = 0, t
 end
 F.pool_Pool_changed = function(c, c_o) -- internal/pool/lifecycle.go:276
- return ((band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) and F.order_Queue_Unpark(c[c_o+4]))
+ return band(cfg[61], (1 * 2^(c[c_o+5]))) == 0 and F.order_Queue_Unpark(c[c_o+4])
 end
 F.pool_Pool_judged = function(tk, v) -- internal/pool/history.go:148
- local pd = F.pool_Pool_noted(tk)
- local t1_ = v
+ local pd, t1_ = F.pool_Pool_noted(tk), v
  if t1_ == 2 or t1_ == 4 then
   local t2_ = F.pool_Pool_callerFor(tk)
-  t2_[7] = (t2_[7] + 1)
-  sum[7] = (sum[7] + 1)
+  t2_[7] = t2_[7] + 1
+  sum[7] = sum[7] + 1
   once[29] = once[1]
   F.pool_history_refused(once[1])
-  if (pd ~= nil) then pd[7] = (pd[7] + 1) end
+  if pd ~= nil then pd[7] = pd[7] + 1 end
  elseif t1_ == 3 or t1_ == 5 or t1_ == 6 or t1_ == 7 then
-  if (pd ~= nil) then pd[8] = (pd[8] + 1) end
+  if pd ~= nil then pd[8] = pd[8] + 1 end
  end
 end
 F.pool_Pool_served = function(op) -- internal/pool/trouble.go:10
  local t1_ = op[33]
- if t1_ == 7 or t1_ == 3 or t1_ == 5 then
-  F.pool_Pool_fail(op)
+ if t1_ == 7 or t1_ == 3 or t1_ == 5 then F.pool_Pool_fail(op)
  elseif t1_ == 6 then
-  if (op[37] ~= "") then F.pool_Pool_fail(op) end
+  if op[37] ~= "" then F.pool_Pool_fail(op) end
  elseif t1_ == 0 then
- else
-  F.pool_Pool_endFailures()
- end
+ else F.pool_Pool_endFailures() end
 end
 F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go:53
  for i = 0, #op[36] - 1 do
   repeat
    local o = op[36][i+1]
-   if ((o[1] < 0) or (o[1] >= cfg[4])) then break end
+   if o[1] < 0 or o[1] >= cfg[4] then break end
    local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
-   if (band(l[7], bnot(20)) ~= 0) then break end
+   if band(l[7], bnot(20)) ~= 0 then break end
    local at = F.pool_Pool_instOf(o[1], who, who_o)
-   if ((at == once[o[1]+81]) and (at ~= 0)) then
+   if at == once[o[1]+81] and at ~= 0 then
     F.pool_Pool_learnCrowd(o, made)
     break
    end
@@ -2442,49 +2109,46 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go
    F.pool_Pool_fit(in_, o, made, tk)
    F.pool_Pool_comesBack(in_, o)
    d = F.pool_Pool_defOf(in_)
-   local current = (made >= (in_[8] - d[4]))
-   if ((o[4] >= 0) and (l[2] == 2)) then
+   local current = made >= in_[8] - d[4]
+   if o[4] >= 0 and l[2] == 2 then
     local slop = 1200000
-    if (o[5] > 0) then slop = quo(o[5], 1000) end
-    local lo, hi = ((made + quo(o[4], 1000)) - slop), ((once[1] + quo(o[4], 1000)) + slop)
+    if o[5] > 0 then slop = quo(o[5], 1000) end
+    local lo, hi = made + quo(o[4], 1000) - slop, once[1] + quo(o[4], 1000) + slop
     current = F.meter_Meter_ObserveReset(in_, d, r, once[1], lo, hi)
    end
    local whole = o[2]
-   if (d[1] == 0) then whole = in_[1] end
-   if (((((o[2] > 0) and (o[2] <= 1099511627776)) and (o[3] >= 0)) and (o[3] <= whole)) and ((current or (not F.meter_Meter_IsStock(in_, d))))) then
-    if ((l[13] ~= 0) and F.meter_Meter_Believe(in_, d, (whole - o[3]))) then
+   if d[1] == 0 then whole = in_[1] end
+   if o[2] > 0 and o[2] <= 1099511627776 and o[3] >= 0 and o[3] <= whole and (current or not F.meter_Meter_IsStock(in_, d)) then
+    if l[13] ~= 0 and F.meter_Meter_Believe(in_, d, whole - o[3]) then
      F.pool_Pool_sample(in_, d, r, o[3], F.pool_ticket_cost(tk, o[1]))
      break
     end
-    local rough = ((l[12] ~= 0) or F.pool_Pool_explained(in_, made, (whole - o[3])))
+    local rough = l[12] ~= 0 or F.pool_Pool_explained(in_, made, whole - o[3])
     d = F.pool_Pool_defOf(in_)
-    F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, (whole - o[3]), rough)
+    F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, whole - o[3], rough)
     F.pool_Pool_sample(in_, d, r, o[3], F.pool_ticket_cost(tk, o[1]))
    end
   until true
  end
 end
 F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses.go:227
- local hint = quo(op[34], 1000)
- do
-  local t1_ = op[33]
-  if t1_ == 1 then
-   local i = once[26]
-   while (i ~= 0) do
-    do
-     local g = (S_gates[i] or ld(S_gates, i))
-     if F.pool_pauseRec_covers(g, who[who_o+3], who[who_o+5]) then F.pause_State_Succeeded(g, once[1], granted, t) end
-    end
-    i = (S_gates[i] or ld(S_gates, i))[18]
-   end
-  elseif t1_ == 2 then
-   local g = F.pool_Pool_gateFor(op, who, who_o)
-   return (F.pause_State_Throttled(g, once[1], granted, hint, cfg, 77) and (g[4] == 1))
-  elseif t1_ == 3 then
-   F.pause_State_Overloaded(F.pool_Pool_gateFor(op, who, who_o), once[1], granted, hint, cfg, 80, cfg[80])
-  elseif t1_ == 4 then
-   local g = F.pool_Pool_gateFor(op, who, who_o)
-   if (not F.pause_State_Exhausted(g, once[1], granted, hint)) then F.pause_State_Throttled(g, once[1], granted, 0, cfg, 77) end
+ local hint, t1_ = quo(op[34], 1000), op[33]
+ if t1_ == 1 then
+  local i = once[26]
+  while i ~= 0 do
+   local g = S_gates[i] or ld(S_gates, i)
+   if F.pool_pauseRec_covers(g, who[who_o+3], who[who_o+5]) then F.pause_State_Succeeded(g, once[1], granted, t) end
+   i = (S_gates[i] or ld(S_gates, i))[18]
+  end
+ elseif t1_ == 2 then
+  local g = F.pool_Pool_gateFor(op, who, who_o)
+  return F.pause_State_Throttled(g, once[1], granted, hint, cfg, 77) and g[4] == 1
+ elseif t1_ == 3 then
+  F.pause_State_Overloaded(F.pool_Pool_gateFor(op, who, who_o), once[1], granted, hint, cfg, 80, cfg[80])
+ elseif t1_ == 4 then
+  local g = F.pool_Pool_gateFor(op, who, who_o)
+  if not F.pause_State_Exhausted(g, once[1], granted, hint) then
+   F.pause_State_Throttled(g, once[1], granted, 0, cfg, 77)
   end
  end
  return false
@@ -2492,52 +2156,45 @@ end
 F.pool_Pool_unexplained = function(tk, scope) -- internal/pool/learn.go:171
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
-  local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+  local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
   local r = F.pool_Pool_ring(in_)
-  if (((band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) or (r == nil)) or (in_[1] == 0)) then
-  elseif ((in_[9] > 0) or (F.meter_Meter_Room(in_, F.pool_Pool_defOf(in_), r) < 0)) then
-  elseif (band(scope, bnot((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7])) ~= 0) then
-  elseif F.pool_Pool_mayBeWindow(in_, (in_[1] + c[c_o+1])) then
+  if band(cfg[61], (1 * 2^(c[c_o+5]))) == 0 or r == nil or in_[1] == 0 then
+  elseif in_[9] > 0 or F.meter_Meter_Room(in_, F.pool_Pool_defOf(in_), r) < 0 then
+  elseif band(scope, bnot((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7])) ~= 0 then
+  elseif F.pool_Pool_mayBeWindow(in_, in_[1] + c[c_o+1]) then
    F.meter_Ring_Unbrief(r, F.pool_Pool_defOf(in_))
    F.pool_Pool_turn(in_, F.pool_Pool_defOf(in_)[4], 0, in_[1])
-  else
-   F.meter_Ring_Odd(r, F.pool_Pool_defOf(in_), once[1])
-  end
+  else F.meter_Ring_Odd(r, F.pool_Pool_defOf(in_), once[1]) end
  end
 end
 F.pool_Pool_settle = function(tk, amounts, amounts_o) -- internal/pool/lifecycle.go:206
  local known = false
- for i = 0, cfg[4] - 1 do
-  known = (known or (amounts[amounts_o+i+1] ~= 0))
- end
- if (not known) then return end
- local before = F.pool_Pool_costs(tk)
- local at = F.pool_Pool_position(tk)
+ for i = 0, cfg[4] - 1 do known = known or amounts[amounts_o+i+1] ~= 0 end
+ if not known then return end
+ local before, at = F.pool_Pool_costs(tk), F.pool_Pool_position(tk)
  F.pool_Pool_chargeUnstated(tk, amounts, amounts_o)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local actual = amounts[amounts_o+c[c_o+5]+1]
-  if (((actual >= 0) and (actual <= 1099511627776)) and (actual ~= c[c_o+1])) then
+  if actual >= 0 and actual <= 1099511627776 and actual ~= c[c_o+1] then
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
-   if (in_[1] > 0) then actual = min(actual, (8 * in_[1])) end
+   if in_[1] > 0 then actual = min(actual, 8 * in_[1]) end
    local estimate = c[c_o+1]
    F.meter_Meter_Settle(in_, d, r, once[1], c, c_o, actual)
-   F.pool_Pool_settled(tk, c, c_o, (c[c_o+1] - estimate))
-   if (band(cfg[52], ((1 * 2^(c[c_o+5])))) ~= 0) then
-    F.pool_Pool_tookLess(tk[24], tk[4], in_, (estimate - c[c_o+1]))
-   end
+   F.pool_Pool_settled(tk, c, c_o, c[c_o+1] - estimate)
+   if band(cfg[52], (1 * 2^(c[c_o+5]))) ~= 0 then F.pool_Pool_tookLess(tk[24], tk[4], in_, estimate - c[c_o+1]) end
   end
  end
- if ((tk[30] ~= 0) and (at[3] ~= 0)) then
+ if tk[30] ~= 0 and at[3] ~= 0 then
   local after = F.pool_Pool_costs(tk)
   F.order_Queue_Settled(at, before, after)
  end
 end
 F.pool_Pool_strictly = function(tk) -- internal/pool/lifecycle.go:281
- if (not (cfg[50] ~= 0)) then return false end
+ if cfg[50] == 0 then return false end
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
-  if (((S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1))[2] == 1) and (c[c_o+3] == 1)) then return true end
+  if (S_defs[c[c_o+5]+1] or ld(S_defs, c[c_o+5]+1))[2] == 1 and c[c_o+3] == 1 then return true end
  end
  return false
 end
@@ -2549,9 +2206,9 @@ F.pool_Pool_spend = function(t, tk) -- internal/pool/lifecycle.go:295
   F.meter_Meter_Spend(in_, d, r, once[1], tk[4], c, c_o)
   F.meter_Meter_Release(in_, d, c, c_o)
   F.pool_Pool_changed(c, c_o)
-  held = (held or (c[c_o+3] == 1))
+  held = held or c[c_o+3] == 1
  end
- once[5] = (once[5] - 1)
+ once[5] = once[5] - 1
  if held then
   tk[23] = 4
   return 
@@ -2567,41 +2224,35 @@ end
 F.pool_Pool_since = function(scope, who, who_o) -- internal/pool/learn.go:40
  local n_scope, model, key = F.pool_gateScope(scope, who[who_o+3], who[who_o+5])
  scope = n_scope
- do
-  local i = once[26]
-  while (i ~= 0) do
-   local g = (S_gates[i] or ld(S_gates, i))
-   if ((((g[13] == scope) and (g[14] == model)) and (g[15] == key)) and ((F.pause_State_Allow(g, once[1]))[2] == 1)) then
-    return g[3]
-   end
-   i = (S_gates[i] or ld(S_gates, i))[18]
+ local i = once[26]
+ while i ~= 0 do
+  local g = S_gates[i] or ld(S_gates, i)
+  if g[13] == scope and g[14] == model and g[15] == key and (F.pause_State_Allow(g, once[1]))[2] == 1 then
+   return g[3]
   end
+  i = (S_gates[i] or ld(S_gates, i))[18]
  end
  return once[1]
 end
 F.pool_Pool_unbrief = function(who, who_o) -- internal/pool/learn.go:151
  for i = 0, cfg[4] - 1 do
-  repeat
-   if (band(cfg[61], ((1 * 2^(i)))) == 0) then break end
-   local at = unscoped[i][1]
-   do
-    local per = (S_limits[i+1] or ld(S_limits, i+1))[7]
-    if (per ~= 0) then
-     at = F.pool_Pool_findInst(i, (F.pool_scoped(who, who_o, per)), 0)
-     if (at == 0) then at = once[i+81] end
-    end
+  if band(cfg[61], (1 * 2^(i))) ~= 0 then
+   local at, per = unscoped[i][1], (S_limits[i+1] or ld(S_limits, i+1))[7]
+   if per ~= 0 then
+    at = F.pool_Pool_findInst(i, (F.pool_scoped(who, who_o, per)), 0)
+    if at == 0 then at = once[i+81] end
    end
-   if (at ~= 0) then
-    local in_ = (S_insts[at] or ld(S_insts, at))
+   if at ~= 0 then
+    local in_ = S_insts[at] or ld(S_insts, at)
     F.meter_Ring_Unbrief(F.pool_Pool_ring(in_), F.pool_Pool_defOf(in_))
    end
-  until true
+  end
  end
 end
 F.pool_history_refused = function(t) -- internal/pool/history.go:272
  local c, c_o = past.week, (fmod(quo(t, 3600000000), 168))*2
- if (c[c_o+1] ~= (quo(t, 3600000000) % 4294967296)) then c[c_o+1], c[c_o+2] = (quo(t, 3600000000) % 4294967296), 0 end
- c[c_o+2] = (c[c_o+2] + 1)
+ if c[c_o+1] ~= (quo(t, 3600000000) % 4294967296) then c[c_o+1], c[c_o+2] = quo(t, 3600000000) % 4294967296, 0 end
+ c[c_o+2] = c[c_o+2] + 1
 end
 F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:47
  local t1_, t2_, t3_ = F.pool_gateScope(scope, model, key)
@@ -2610,72 +2261,66 @@ F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:47
  key = t3_
  do
   local i = once[26]
-  while (i ~= 0) do
-   do
-    local g = (S_gates[i] or ld(S_gates, i))
-    if (((g[13] == scope) and (g[14] == model)) and (g[15] == key)) then return i end
-   end
+  while i ~= 0 do
+   local g = S_gates[i] or ld(S_gates, i)
+   if g[13] == scope and g[14] == model and g[15] == key then return i end
    i = (S_gates[i] or ld(S_gates, i))[18]
   end
  end
- if ((slabLen(S_gates) >= 256) and (scope ~= 0)) then return F.pool_Pool_pauseOf(0, 0, 0) end
+ if slabLen(S_gates) >= 256 and scope ~= 0 then return F.pool_Pool_pauseOf(0, 0, 0) end
  F.pool_Pool_splitLanes(scope)
  local i = slabNew(S_gates)
- local g = (S_gates[i] or ld(S_gates, i))
+ local g = S_gates[i] or ld(S_gates, i)
  g[13], g[14], g[15] = scope, F.flat_Names_Keep(model), F.flat_Names_Keep(key)
- do
-  g[18] = once[26]
-  if (g[18] ~= 0) then
-   local t4_ = (S_gates[g[18]] or ld(S_gates, g[18]))
-   t4_[17] = i
-  end
+ g[18] = once[26]
+ if g[18] ~= 0 then
+  local t4_ = (S_gates[g[18]] or ld(S_gates, g[18]))
+  t4_[17] = i
  end
  once[26] = i
  return i
 end
 F.pool_Pool_setCause = function(g, op) -- internal/pool/pauses.go:256
  local cause = op[37]
- if (cause == "") then cause = F.store_Verdict_String(op[33]) end
+ if cause == "" then cause = F.store_Verdict_String(op[33]) end
  local old = g[16]
  g[16] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  F.flat_Names_Drop(old)
 end
 F.pause_State_Pause = function(g, t, wait) -- internal/pause/pause.go:256
  F.pause_State_pass(g, t)
- F.pause_State_hold(g, t, (wait < 2678400000000 and wait or 2678400000000))
+ F.pause_State_hold(g, t, wait < 2678400000000 and wait or 2678400000000)
 end
-F.pool_Pool_lossHolds = function() -- internal/pool/forget.go:59
- return ((once[146] ~= 0) and ((once[1] - once[146]) < 3000000))
-end
+F.pool_Pool_lossHolds = function() return once[146] ~= 0 and once[1] - once[146] < 3000000 end -- internal/pool/forget.go:59
 F.pause_State_Resume = function(g, t) -- internal/pause/pause.go:284
  F.pause_State_pass(g, t)
- if ((g[1] == 1) or (g[1] == 2)) then
-  g[2] = (g[2] < t and g[2] or t)
+ if g[1] == 1 or g[1] == 2 then
+  g[2] = g[2] < t and g[2] or t
   F.pause_State_ramp(g, t)
  end
  g[4], g[5] = 0, 0
 end
 F.pool_Pool_validMember = function(op) -- internal/pool/leases.go:132
- if (((op[4] == "") or (max(#op[4], #op[5], #op[41]) > 256)) or (#op[42] > 16)) then return false end
+ if op[4] == "" or max(#op[4], #op[5], #op[41]) > 256 or #op[42] > 16 then return false end
  local t2_ = op[42]
  for t1_ = 0, #t2_ - 1 do
   local name = t2_[t1_+1]
-  if ((name == "") or (#name > 256)) then return false end
+  if name == "" or #name > 256 then return false end
  end
  local s = copy_(op, 42, 2)
- return ((((((op[9] < cfg[3]) and (op[31] >= 0)) and (op[31] <= 86400000000000)) and (s[1] >= 0)) and (s[1] <= 1048576)) and (((s[1] == 0) or ((s[2] > 0) and (s[2] <= 86400000000000)))))
+ return op[9] < cfg[3] and op[31] >= 0 and op[31] <= 86400000000000 and s[1] >= 0 and s[1] <= 1048576 and (s[1] == 0 or (s[2] > 0 and s[2] <= 86400000000000))
 end
 F.pool_Pool_bury = function() -- internal/pool/leases.go:242
  local i = 1
- while (i < slabEnd(S_leases)) do
+ while i < slabEnd(S_leases) do
   F.pool_Pool_buryOne(i)
-  i = (i + 1)
+  i = i + 1
  end
 end
 F.pool_callers_of = function(agent) -- internal/pool/callers.go:47
  local t1_, t1_o = F.flat_Names_Tags(agent)
  local tag, tag_o = t1_, t1_o
- if (tag[tag_o+1] == 0) then
+ if tag[tag_o+1] == 0 then
   tag[tag_o+1] = slabNew(S_crecs)
   local t2_ = (S_crecs[tag[tag_o+1]] or ld(S_crecs, tag[tag_o+1]))
   t2_[1] = F.flat_Names_Keep(agent)
@@ -2683,49 +2328,43 @@ F.pool_callers_of = function(agent) -- internal/pool/callers.go:47
  return tag[tag_o+1]
 end
 F.pool_Pool_buryOne = function(i) -- internal/pool/leases.go:259
- local l = (S_leases[i] or ld(S_leases, i))
- if (((l[1] ~= 0) and (l[5] <= once[1])) and (l[6] <= once[1])) then
+ local l = S_leases[i] or ld(S_leases, i)
+ if l[1] ~= 0 and l[5] <= once[1] and l[6] <= once[1] then
   local caller = far(1, F.flat_Names_Tags(l[1]))
   F.pool_Pool_dropLease(i)
   F.pool_Pool_dropCaller(caller)
  end
 end
 F.pool_Pool_slotFree = function(user, mine, most) -- internal/pool/leases.go:173
- if (most == 0) then return once[1] end
- if (mine ~= 0) then
-  local l = (S_leases[mine] or ld(S_leases, mine))
-  if ((l[2] == user) and (l[6] > once[1])) then return once[1] end
+ if most == 0 then return once[1] end
+ if mine ~= 0 then
+  local l = S_leases[mine] or ld(S_leases, mine)
+  if l[2] == user and l[6] > once[1] then return once[1] end
  end
- local taken = {}
- do
-  local i = 1
-  while (i < slabEnd(S_leases)) do
-   repeat
-    local l = (S_leases[i] or ld(S_leases, i))
-    if ((((l[1] == 0) or (l[2] ~= user)) or (l[6] <= once[1])) or (i == mine)) then break end
-    local t1_ = taken
-    t1_[#t1_+1] = l[6]
-   until true
-   i = (i + 1)
+ local taken, i = {}, 1
+ while i < slabEnd(S_leases) do
+  local l = S_leases[i] or ld(S_leases, i)
+  if not (l[1] == 0 or l[2] ~= user or l[6] <= once[1] or i == mine) then
+   local t1_ = taken
+   t1_[#t1_+1] = l[6]
   end
+  i = i + 1
  end
- local over = (#taken - most)
- if (over < 0) then return once[1] end
+ local over = #taken - most
+ if over < 0 then return once[1] end
  sort(taken)
  return taken[over+1]
 end
 F.pool_Pool_dropCaller = function(i) -- internal/pool/crowd.go:156
- local c = (S_crecs[i] or ld(S_crecs, i))
- if (((((c[1] == 0) or (c[3] ~= 0)) or (c[10] ~= 0)) or (c[2] ~= 0)) or (not F.flat_Names_Sole(c[1]))) then
-  return 
- end
+ local c = S_crecs[i] or ld(S_crecs, i)
+ if c[1] == 0 or c[3] ~= 0 or c[10] ~= 0 or c[2] ~= 0 or not F.flat_Names_Sole(c[1]) then return end
  local t1_, t1_o = F.flat_Names_Tags(c[1])
  t1_[t1_o+1] = 0
  F.flat_Names_Drop(c[1])
  slabFree(S_crecs, i)
 end
 F.pool_lease_heldBy = function(l, session, shared) -- internal/pool/leases.go:148
- if (l[7] == session) then return end
+ if l[7] == session then return end
  l[8], l[9] = 0, 0
  if shared then l[8], l[9] = l[7], l[5] end
  l[7] = session
@@ -2737,54 +2376,41 @@ F.pool_Pool_setWaits = function(l, names) -- internal/pool/leases.go:159
  for t1_ = 0, #t2_ - 1 do
   local name = t2_[t1_+1]
   l[l[26]+10] = F.flat_Names_Hold(name)
-  l[26] = (l[26] + 1)
+  l[26] = l[26] + 1
  end
- for i = 0, n - 1 do
-  F.flat_Names_Drop(was[i+1])
- end
+ for i = 0, n - 1 do F.flat_Names_Drop(was[i+1]) end
 end
 F.pool_Pool_countLiving = function() -- internal/pool/leases.go:278
  clear_(once, 10, 8)
  do
   local i = 1
-  while (i < slabEnd(S_leases)) do
-   do
-    local l = (S_leases[i] or ld(S_leases, i))
-    if (l[1] ~= 0) then
-     once[l[27]+11] = (once[l[27]+11] > l[5] and once[l[27]+11] or l[5])
-    end
-   end
-   i = (i + 1)
+  while i < slabEnd(S_leases) do
+   local l = S_leases[i] or ld(S_leases, i)
+   if l[1] ~= 0 then once[l[27]+11] = once[l[27]+11] > l[5] and once[l[27]+11] or l[5] end
+   i = i + 1
   end
  end
  local i = 1
- while (i < slabEnd(S_crecs)) do
-  do
-   local c = (S_crecs[i] or ld(S_crecs, i))
-   if (((c[1] ~= 0) and (c[9] ~= 255)) and (c[2] > 0)) then
-    once[c[9]+11] = max(once[c[9]+11], (F.pool_caller_lastSeen(c) + cfg[49]))
-   end
+ while i < slabEnd(S_crecs) do
+  local c = S_crecs[i] or ld(S_crecs, i)
+  if c[1] ~= 0 and c[9] ~= 255 and c[2] > 0 then
+   once[c[9]+11] = max(once[c[9]+11], F.pool_caller_lastSeen(c) + cfg[49])
   end
-  i = (i + 1)
+  i = i + 1
  end
 end
 F.pool_Pool_handOn = function(l, op) -- internal/pool/leases.go:224
- do
-  if ((op[41] == "") or (l[5] <= once[1])) then
-   return false
-  elseif ((l[7] ~= op[2]) or (F.flat_Names_Text(l[3]) ~= op[41])) then
-   if (l[8] == op[2]) then l[8] = 0 end
-   return true
-  elseif ((l[8] == 0) or (l[9] <= once[1])) then
-   return false
-  end
- end
+ if op[41] == "" or l[5] <= once[1] then return false
+ elseif l[7] ~= op[2] or F.flat_Names_Text(l[3]) ~= op[41] then
+  if l[8] == op[2] then l[8] = 0 end
+  return true
+ elseif l[8] == 0 or l[9] <= once[1] then return false end
  l[7], l[5] = l[8], l[9]
  l[8] = 0
  return true
 end
 F.pool_Pool_dropLease = function(i) -- internal/pool/leases.go:267
- local l = (S_leases[i] or ld(S_leases, i))
+ local l = S_leases[i] or ld(S_leases, i)
  F.pool_Pool_setWaits(l, {})
  F.flat_Names_Drop(l[2])
  F.flat_Names_Drop(l[3])
@@ -2794,83 +2420,71 @@ F.pool_Pool_dropLease = function(i) -- internal/pool/leases.go:267
  slabFree(S_leases, i)
 end
 F.policy_Scatter_Next = function(s, s_o, t, window) -- internal/policy/scatter.go:29
- if (window <= 0) then return t end
- window = (window < 274877906944 and window or 274877906944)
- if (t >= s[s_o+2]) then
-  s[s_o+1], s[s_o+2], s[s_o+3] = t, (t + window), 1
+ if window <= 0 then return t end
+ window = window < 274877906944 and window or 274877906944
+ if t >= s[s_o+2] then
+  s[s_o+1], s[s_o+2], s[s_o+3] = t, t + window, 1
   return t
  end
- local at = (s[s_o+1] + quo(mul(window, F.policy_mirrored(s[s_o+3])), 32768))
- do
-  local late = (t - at)
-  if (late > 0) then at = (at + mul(quo((((late + window) - 1)), window), window)) end
- end
- s[s_o+3] = fmod(((s[s_o+3] + 1)), 32768)
- s[s_o+2] = max(s[s_o+2], (s[s_o+1] + window), at)
+ local at = s[s_o+1] + quo(mul(window, F.policy_mirrored(s[s_o+3])), 32768)
+ local late = t - at
+ if late > 0 then at = at + mul(quo(late + window - 1, window), window) end
+ s[s_o+3] = fmod(s[s_o+3] + 1, 32768)
+ s[s_o+2] = max(s[s_o+2], s[s_o+1] + window, at)
  return at
 end
 F.pool_Pool_lose = function(i) -- internal/pool/forget.go:46
- if (once[146] == 0) then return end
+ if once[146] == 0 then return end
  local limit = (S_insts[i] or ld(S_insts, i))[11]
- if (not F.pool_Pool_heedsLoss(limit)) then return end
+ if not F.pool_Pool_heedsLoss(limit) then return end
  local in_, d, r = F.pool_Pool_touch(i)
  F.meter_Meter_Lose(in_, d, r, once[1], once[146])
 end
 F.pool_Pool_died = function(i) -- internal/pool/members.go:143
- local m = (S_members[i] or ld(S_members, i))
- if (not (m[2] ~= 0)) then
+ local m = S_members[i] or ld(S_members, i)
+ if m[2] == 0 then
   F.pool_Pool_dropMember(i)
   return false
  end
- m[4] = min(m[4], (once[1] + 3000000))
+ m[4] = min(m[4], once[1] + 3000000)
  return true
 end
 F.flat_Tree_Min = function(root) -- internal/flat/tree.go:90
- if (root == 0) then return 0 end
+ if root == 0 then return 0 end
  while true do
   local left = (S_tnodes[root] or ld(S_tnodes, root))[4]
-  if (left == 0) then return root end
+  if left == 0 then return root end
   root = left
  end
 end
-F.flat_Tree_KeyOf = function(i) -- internal/flat/tree.go:121
- return copy_((S_tnodes[i] or ld(S_tnodes, i)), 0, 2)
-end
-F.flat_Tree_Value = function(i) -- internal/flat/tree.go:118
- return (S_tnodes[i] or ld(S_tnodes, i))[3]
-end
+F.flat_Tree_KeyOf = function(i) return copy_((S_tnodes[i] or ld(S_tnodes, i)), 0, 2) end -- internal/flat/tree.go:121
+F.flat_Tree_Value = function(i) return (S_tnodes[i] or ld(S_tnodes, i))[3] end -- internal/flat/tree.go:118
 F.order_Queue_leave = function(f) -- internal/order/queue.go:350
- local fl = (S_qflows[f] or ld(S_qflows, f))
- if (fl[16] ~= 0) then
+ local fl = S_qflows[f] or ld(S_qflows, f)
+ if fl[16] ~= 0 then
   F.order_Queue_leaveSpot(f)
   F.flat_Tree_Delete(counts, 14, fl[13])
- else
-  F.flat_Tree_Delete((S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), fl[8]+24, fl[13])
- end
+ else F.flat_Tree_Delete((S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), fl[8]+24, fl[13]) end
  fl[13] = 0
 end
 F.order_Queue_enter = function(f) -- internal/order/queue.go:340
- local fl = (S_qflows[f] or ld(S_qflows, f))
+ local fl = S_qflows[f] or ld(S_qflows, f)
  local key = {(S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))[1],(S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[5]}
- if (cfg[84] == 2) then key[1] = 0 end
+ if cfg[84] == 2 then key[1] = 0 end
  fl[13] = F.flat_Tree_Insert((S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), fl[8]+24, key, f)
 end
 F.order_Queue_Unpark = function(on) -- internal/order/park.go:25
- local found = false
- local h = F.order_onHash(on)
- do
-  local i, p = indexSeek(X.spotIx, h, 0)
-  while (i ~= 0) do
-   repeat
-    local s = (S_qspots[i] or ld(S_qspots, i))
-    if (s[1] ~= on) then break end
-    local t1_ = T[5]
-    t1_[#t1_+1] = F.flat_Tree_Value(F.flat_Tree_Min(s[3]))
-   until true
-   local t2_, t3_ = indexSeek(X.spotIx, h, p)
-   i = t2_
-   p = t3_
+ local found, h = false, F.order_onHash(on)
+ local i, p = indexSeek(X.spotIx, h, 0)
+ while i ~= 0 do
+  local s = S_qspots[i] or ld(S_qspots, i)
+  if s[1] == on then
+   local t1_ = T[5]
+   t1_[#t1_+1] = F.flat_Tree_Value(F.flat_Tree_Min(s[3]))
   end
+  local t2_, t3_ = indexSeek(X.spotIx, h, p)
+  i = t2_
+  p = t3_
  end
  local t5_ = T[5]
  for t4_ = 0, #t5_ - 1 do
@@ -2878,79 +2492,67 @@ F.order_Queue_Unpark = function(on) -- internal/order/park.go:25
   F.order_Queue_leave(f)
   F.order_Queue_enter(f)
  end
- found = (#T[5] > 0)
+ found = #T[5] > 0
  T[5] = {}
  return found
 end
 F.order_Queue_Heads = function(strict, each) -- internal/order/heads.go:37
  T[3], T[4] = {}, {}
  F.order_Queue_findLeast()
- do
-  local i = counts[14]
-  while (i ~= 0) do
-   local next_ = (S_qlanes[i] or ld(S_qlanes, i))[23]
-   if (not F.order_Queue_laneHeads(i, strict, each)) then F.order_Queue_retire(i) end
-   i = next_
-  end
+ local i = counts[14]
+ while i ~= 0 do
+  local next_ = (S_qlanes[i] or ld(S_qlanes, i))[23]
+  if not F.order_Queue_laneHeads(i, strict, each) then F.order_Queue_retire(i) end
+  i = next_
  end
- if (#T[3] > 1) then
+ if #T[3] > 1 then
   sortBy(T[3], function(a, b)
    return F.order_rank_compare(a, 3, b, 3)
   end)
  end
  return T[3]
 end
-F.pool_Pool_strict = function() -- internal/pool/pauses.go:179
- return F.pool_Pool_strictFrom(2)
-end
+F.pool_Pool_strict = function() return F.pool_Pool_strictFrom(2) end -- internal/pool/pauses.go:179
 F.pool_Pool_findRival = function(heads) -- internal/pool/serve.go:101
  once[10] = 0
- if ((cfg[52] == 0) or (not (cfg[28] ~= 0))) then return 0 end
+ if cfg[52] == 0 or cfg[28] == 0 then return 0 end
  local t2_ = heads
  for i = 0, #t2_ - 1 do
-  repeat
-   local h = copy_(t2_[i+1], 0, 6)
-   if (F.order_Head_Class(h) ~= F.pool_rankOf(0)) then break end
+  local h = copy_(t2_[i+1], 0, 6)
+  if F.order_Head_Class(h) == F.pool_rankOf(0) then
    local t = F.order_Queue_Ticket(h[1])
-   local tk = (S_tickets[t] or ld(S_tickets, t))
-   if ((F.pool_Pool_pausesAllow(tk[12], tk[14]))[1] ~= 0) then
+   local tk = S_tickets[t] or ld(S_tickets, t)
+   if (F.pool_Pool_pausesAllow(tk[12], tk[14]))[1] ~= 0 then
     once[10] = t
     return i
    end
-  until true
+  end
  end
  return 0
 end
-F.order_Queue_Closed = function(h, pass) -- internal/order/heads.go:113
- return ((S_qlanes[h[2]] or ld(S_qlanes, h[2]))[24] == pass)
-end
-F.order_Queue_Ticket = function(w) -- internal/order/queue.go:208
- return (S_qwaiters[w] or ld(S_qwaiters, w))[4]
-end
+F.order_Queue_Closed = function(h, pass) return (S_qlanes[h[2]] or ld(S_qlanes, h[2]))[24] == pass end -- internal/order/heads.go:113
+F.order_Queue_Ticket = function(w) return (S_qwaiters[w] or ld(S_qwaiters, w))[4] end -- internal/order/queue.go:208
 F.order_Queue_Held = function(h) -- internal/order/heads.go:116
  local t1_ = T[4]
  t1_[#t1_+1] = copy_(h, 0, 6)
 end
 F.pool_Pool_passOn = function(tk) -- internal/pool/serve.go:121
  local any = false
- if (not (tk[28] ~= 0)) then return false end
+ if tk[28] == 0 then return false end
  tk[28] = 0
- for k = 0, tk[25] - 1 do
-  any = (F.pool_Pool_changed(tk, (k)*5+35) or any)
- end
+ for k = 0, tk[25] - 1 do any = F.pool_Pool_changed(tk, (k)*5+35) or any end
  return any
 end
 F.pool_Pool_tooBig = function(tk) -- internal/pool/serve.go:134
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
-  local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
-  if ((in_[1] > 0) and (c[c_o+1] > in_[1])) then return c[c_o+5] end
+  local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
+  if in_[1] > 0 and c[c_o+1] > in_[1] then return c[c_o+5] end
  end
- return (-1)
+ return -1
 end
 F.pool_Pool_dismiss = function(t, tk, limit) -- internal/pool/serve.go:145
- if (tk[18] > 0) then
-  F.pool_refuse(T[1][(tk[18] - 1)+1], 6, limit, 0)
+ if tk[18] > 0 then F.pool_refuse(T[1][(tk[18] - 1)+1], 6, limit, 0)
  else
   local t1_ = T[2]
   t1_[#t1_+1] = copy_(tk, 0, 2)
@@ -2959,25 +2561,23 @@ F.pool_Pool_dismiss = function(t, tk, limit) -- internal/pool/serve.go:145
  F.pool_Pool_end(t, tk)
 end
 F.pool_Pool_lacksOwn = function(tk) -- internal/pool/serve.go:157
- local on = 0
- local at = 0
+ local on, at = 0, 0
  for k = 0, tk[25] - 1 do
-  repeat
-   local c, c_o = tk, (k)*5+35
-   if (band(cfg[61], ((1 * 2^(c[c_o+5])))) ~= 0) then break end
+  local c, c_o = tk, (k)*5+35
+  if band(cfg[61], (1 * 2^(c[c_o+5]))) == 0 then
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
    if F.order_Queue_ParkedBefore(tk[17], c[c_o+4]) then return c[c_o+4], 9007199254740992 end
-   if (F.pool_inst_room(in_, d, r, c[c_o+1]) < c[c_o+1]) then
+   if F.pool_inst_room(in_, d, r, c[c_o+1]) < c[c_o+1] then
     tk[22] = bor(tk[22], (1 * 2^(c[c_o+5])))
     return c[c_o+4], F.pool_inst_readyAt(in_, d, r, once[1], c[c_o+1])
    end
-  until true
+  end
  end
  return 0, 0
 end
 F.order_Queue_Park = function(w, on, at) -- internal/order/park.go:14
  local f = (S_qwaiters[w] or ld(S_qwaiters, w))[1]
- local fl = (S_qflows[f] or ld(S_qflows, f))
+ local fl = S_qflows[f] or ld(S_qflows, f)
  F.order_Queue_leave(f)
  fl[13] = F.flat_Tree_Insert(counts, 14, ({at,f}), f)
  fl[16] = F.order_Queue_spotOf(on, fl[10])
@@ -2985,69 +2585,58 @@ F.order_Queue_Park = function(w, on, at) -- internal/order/park.go:14
 end
 F.pool_Pool_keptFromAny = function(tk) -- internal/pool/stock.go:118
  local at = 0
- if ((cfg[52] == 0) or (tk[31] ~= 0)) then return 0 end
+ if cfg[52] == 0 or tk[31] ~= 0 then return 0 end
  for k = 0, tk[25] - 1 do
-  repeat
-   local c, c_o = tk, (k)*5+35
-   if (band(cfg[52], ((1 * 2^(c[c_o+5])))) == 0) then break end
+  local c, c_o = tk, (k)*5+35
+  if band(cfg[52], (1 * 2^(c[c_o+5]))) ~= 0 then
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
    F.pool_inst_begin(in_, once[25])
-   if (band(in_[14], ((1 * 2^(tk[24])))) ~= 0) then
-    at = 9007199254740992
-    break
-   end
-   local code, until_ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
-   local t2_ = code
-   if t2_ == 0 then
-   elseif t2_ == 13 or t2_ == 14 then
-    in_[14] = bor(in_[14], 254)
-    at = (at > until_ and at or until_)
-    F.pool_Pool_wakeAt(until_)
+   if band(in_[14], (1 * 2^(tk[24]))) ~= 0 then at = 9007199254740992
    else
-    in_[14] = bor(in_[14], (1 * 2^(tk[24])))
-    at = (at > until_ and at or until_)
-    F.pool_Pool_wakeAt(until_)
+    local code, until_ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, r)
+    local t2_ = code
+    if t2_ == 0 then
+    elseif t2_ == 13 or t2_ == 14 then
+     in_[14] = bor(in_[14], 254)
+     at = at > until_ and at or until_
+     F.pool_Pool_wakeAt(until_)
+    else
+     in_[14] = bor(in_[14], (1 * 2^(tk[24])))
+     at = at > until_ and at or until_
+     F.pool_Pool_wakeAt(until_)
+    end
    end
-  until true
+  end
  end
  return at
 end
 F.pool_Pool_lacksShared = function(tk) -- internal/pool/serve.go:177
  local at = 0
  for k = 0, tk[25] - 1 do
-  repeat
-   local c, c_o = tk, (k)*5+35
-   if (band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) then break end
+  local c, c_o = tk, (k)*5+35
+  if band(cfg[61], (1 * 2^(c[c_o+5]))) ~= 0 then
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
    local claimed = F.pool_inst_claimed(in_, once[25])
-   if ((F.pool_inst_room(in_, d, r, c[c_o+1]) - claimed) >= c[c_o+1]) then break end
-   tk[22] = bor(tk[22], (1 * 2^(c[c_o+5])))
-   local ready = 9007199254740992
-   do
-    if (claimed == 0) then
-     ready = F.pool_inst_readyAt(in_, d, r, once[1], c[c_o+1])
-    elseif (claimed < 2199023255552) then
-     ready = F.meter_Meter_ReadyAt(in_, d, r, once[1], (claimed + c[c_o+1]))
-    end
+   if F.pool_inst_room(in_, d, r, c[c_o+1]) - claimed < c[c_o+1] then
+    tk[22] = bor(tk[22], (1 * 2^(c[c_o+5])))
+    local ready = 9007199254740992
+    if claimed == 0 then ready = F.pool_inst_readyAt(in_, d, r, once[1], c[c_o+1])
+    elseif claimed < 2199023255552 then ready = F.meter_Meter_ReadyAt(in_, d, r, once[1], claimed + c[c_o+1]) end
+    at = at > ready and at or ready
    end
-   at = (at > ready and at or ready)
-  until true
+  end
  end
  return at
 end
 F.pool_Pool_claim = function(tk) -- internal/pool/serve.go:222
  for k = 0, tk[25] - 1 do
-  repeat
-   local c, c_o = tk, (k)*5+35
-   if (band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) then break end
-   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+  local c, c_o = tk, (k)*5+35
+  if band(cfg[61], (1 * 2^(c[c_o+5]))) ~= 0 then
+   local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
    F.pool_inst_begin(in_, once[25])
-   if (band(tk[22], ((1 * 2^(c[c_o+5])))) ~= 0) then
-    in_[21] = 2199023255552
-   else
-    in_[21] = min((in_[21] + c[c_o+1]), 2199023255552)
-   end
-  until true
+   if band(tk[22], (1 * 2^(c[c_o+5]))) ~= 0 then in_[21] = 2199023255552
+   else in_[21] = min(in_[21] + c[c_o+1], 2199023255552) end
+  end
  end
 end
 F.order_Queue_Close = function(h, pass) -- internal/order/heads.go:110
@@ -3056,205 +2645,171 @@ F.order_Queue_Close = function(h, pass) -- internal/order/heads.go:110
 end
 F.pool_Pool_limitsBind = function(who, who_o) -- internal/pool/pauses.go:160
  local i = once[26]
- while (i ~= 0) do
-  do
-   local g = (S_gates[i] or ld(S_gates, i))
-   if F.pool_pauseRec_covers(g, who[who_o+3], who[who_o+5]) then F.pause_State_LimitsBind(g) end
-  end
+ while i ~= 0 do
+  local g = S_gates[i] or ld(S_gates, i)
+  if F.pool_pauseRec_covers(g, who[who_o+3], who[who_o+5]) then F.pause_State_LimitsBind(g) end
   i = (S_gates[i] or ld(S_gates, i))[18]
  end
 end
 F.pool_Pool_admit = function(t) -- internal/pool/serve.go:239
- local tk = (S_tickets[t] or ld(S_tickets, t))
+ local tk = S_tickets[t] or ld(S_tickets, t)
  local costs = F.pool_Pool_costs(tk)
  F.order_Queue_Granted(tk[17], costs)
  tk[30] = 1
  F.pool_Pool_unqueue(tk)
  F.pool_Pool_grant(t, tk, true)
- for k = 0, tk[25] - 1 do
-  F.pool_Pool_changed(tk, (k)*5+35)
- end
- if (tk[18] > 0) then
+ for k = 0, tk[25] - 1 do F.pool_Pool_changed(tk, (k)*5+35) end
+ if tk[18] > 0 then
   local op = T[1][(tk[18] - 1)+1]
   tk[18] = 0
   F.pool_Pool_hold(t, tk, op)
   return 
  end
  tk[23] = 2
- F.pool_Pool_schedule(t, tk, (once[1] + 1000000))
+ F.pool_Pool_schedule(t, tk, once[1] + 1000000)
  local t2_ = T[2]
  t2_[#t2_+1] = copy_(tk, 0, 2)
 end
 F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:210
  local t, tk = F.pool_Pool_find(id, id_o)
- do
-  local i = once[26]
-  while (i ~= 0) do
-   repeat
-    local g = (S_gates[i] or ld(S_gates, i))
-    if ((t ~= 0) and (not F.pool_pauseRec_covers(g, tk[12], tk[14]))) then break end
-    F.pause_State_Allow(g, once[1])
-    if (g[1] ~= 0) then return true end
-   until true
-   i = (S_gates[i] or ld(S_gates, i))[18]
+ local i = once[26]
+ while i ~= 0 do
+  local g = S_gates[i] or ld(S_gates, i)
+  if not (t ~= 0 and not F.pool_pauseRec_covers(g, tk[12], tk[14])) then
+   F.pause_State_Allow(g, once[1])
+   if g[1] ~= 0 then return true end
   end
+  i = (S_gates[i] or ld(S_gates, i))[18]
  end
  return false
 end
 F.pool_Pool_why = function(t) -- internal/pool/serve.go:271
- local tk = (S_tickets[t] or ld(S_tickets, t))
- local r, kept = {2,0,(-1),0}, {0,0,0,0}
- local at = once[1]
- local ahead = F.order_Queue_Ahead(tk[17], (cfg[52] ~= 0))
+ local tk = S_tickets[t] or ld(S_tickets, t)
+ local r, kept, at, ahead = {2,0,-1,0}, {0,0,0,0}, once[1], F.order_Queue_Ahead(tk[17], cfg[52] ~= 0)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, ring = F.pool_Pool_touchCharge(c, c_o)
-  local before = F.order_Share((in_[22] - c[c_o+1]), ahead)
-  do
-   local e = F.pool_Pool_estimate(in_, d, ring, before, c[c_o+1])
-   if ((e > at) or ((r[3] < 0) and (band(tk[22], ((1 * 2^(c[c_o+5])))) ~= 0))) then
-    at = (at > e and at or e)
-    r[3] = ((c[c_o+5] + 128) % 256 - 128)
-   end
+  local before = F.order_Share(in_[22] - c[c_o+1], ahead)
+  local e = F.pool_Pool_estimate(in_, d, ring, before, c[c_o+1])
+  if e > at or (r[3] < 0 and band(tk[22], (1 * 2^(c[c_o+5]))) ~= 0) then
+   at = at > e and at or e
+   r[3] = (c[c_o+5] + 128) % 256 - 128
   end
-  if (F.pool_inst_room(in_, d, ring, c[c_o+1]) < c[c_o+1]) then
+  if F.pool_inst_room(in_, d, ring, c[c_o+1]) < c[c_o+1] then
    r[1] = 1
-   if (r[3] < 0) then r[3] = ((c[c_o+5] + 128) % 256 - 128) end
+   if r[3] < 0 then r[3] = (c[c_o+5] + 128) % 256 - 128 end
   end
   local code, until_ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, ring)
-  if (code ~= 0) then
-   kept = {code,0,((c[c_o+5] + 128) % 256 - 128),0}
-   at = (at > until_ and at or until_)
+  if code ~= 0 then
+   kept = {code,0,(c[c_o+5] + 128) % 256 - 128,0}
+   at = at > until_ and at or until_
   end
  end
- if (kept[1] ~= 0) then r = copy_(kept, 0, 4) end
- do
-  local v = F.pool_Pool_pausesAllow(tk[12], tk[14])
-  if (not (v[1] ~= 0)) then
-   r[1] = F.pool_holdCode(v[2])
-   at = (at > v[3] and at or v[3])
-  end
+ if kept[1] ~= 0 then r = copy_(kept, 0, 4) end
+ local v = F.pool_Pool_pausesAllow(tk[12], tk[14])
+ if v[1] == 0 then
+  r[1] = F.pool_holdCode(v[2])
+  at = at > v[3] and at or v[3]
  end
- if (at >= 9007199254740992) then at = once[1] end
- if (at > once[1]) then r[4] = at end
+ if at >= 9007199254740992 then at = once[1] end
+ if at > once[1] then r[4] = at end
  return copy_(r, 0, 4)
 end
-F.policy_Gap = function(amount, size, window) -- internal/policy/pace.go:19
- return ceil(((amount * window) / size))
-end
+F.policy_Gap = function(amount, size, window) return ceil((amount * window) / size) end -- internal/policy/pace.go:19
 F.meter_Meter_add = function(m, d, r, t, amount) -- internal/meter/charge.go:91
- if (d[1] == 0) then
+ if d[1] == 0 then
   F.meter_Ring_sent(r, d, t, amount)
   F.meter_Meter_fill(m, d, r, amount)
  elseif F.meter_Meter_slices(m, d) then
   local t1_, t1_o = F.meter_Ring_at(r, quo(t, d[5]))
-  t1_[t1_o+1] = (t1_[t1_o+1] + amount)
-  m[5] = (m[5] + amount)
+  t1_[t1_o+1] = t1_[t1_o+1] + amount
+  m[5] = m[5] + amount
  else
-  m[5] = (m[5] + amount)
-  if (t >= m[7]) then m[6] = (m[6] + amount) end
+  m[5] = m[5] + amount
+  if t >= m[7] then m[6] = m[6] + amount end
  end
 end
 F.meter_Meter_chargeAt = function(m, d, r, c, c_o, mark) -- internal/meter/charge.go:108
  c[c_o+3], c[c_o+2] = 2, mark
- if (d[1] == 0) then
+ if d[1] == 0 then
   local slice = quo(mark, d[5])
-  if ((r[3] == 0) or (slice < r[1])) then r[1] = slice end
+  if r[3] == 0 or slice < r[1] then r[1] = slice end
   local t1_, t1_o = F.meter_Ring_at(r, slice)
-  t1_[t1_o+1] = (t1_[t1_o+1] + c[c_o+1])
-  r[3] = (r[3] + c[c_o+1])
-  m[4] = (m[4] + c[c_o+1])
+  t1_[t1_o+1] = t1_[t1_o+1] + c[c_o+1]
+  r[3] = r[3] + c[c_o+1]
+  m[4] = m[4] + c[c_o+1]
   return 
  end
  F.meter_Meter_add(m, d, r, mark, c[c_o+1])
 end
 F.meter_Meter_hold = function(m, d, amount) -- internal/meter/charge.go:80
- m[4] = (m[4] + amount)
- if F.meter_Meter_isFixed(m, d) then m[5] = (m[5] + amount) end
+ m[4] = m[4] + amount
+ if F.meter_Meter_isFixed(m, d) then m[5] = m[5] + amount end
 end
-F.meter_Meter_isFixed = function(m, d) -- internal/meter/meter.go:63
- return ((d[1] == 2) and (m[8] ~= 0))
-end
+F.meter_Meter_isFixed = function(m, d) return d[1] == 2 and m[8] ~= 0 end -- internal/meter/meter.go:63
 F.meter_Ring_lower = function(r, from, to, amount) -- internal/meter/ring.go:90
- local k = max(quo(from, 30000000), ((quo(to, 30000000) - 8) + 1))
- while ((r ~= nil) and (k <= quo(to, 30000000))) do
-  do
-   local m, m_o = r, (fmod(k, 8))*2+8
-   if (m[m_o+1] == k) then m[m_o+2] = max((m[m_o+2] - amount), 0) end
-  end
-  k = (k + 1)
+ local k = max(quo(from, 30000000), quo(to, 30000000) - 8 + 1)
+ while r ~= nil and k <= quo(to, 30000000) do
+  local m, m_o = r, (fmod(k, 8))*2+8
+  if m[m_o+1] == k then m[m_o+2] = max(m[m_o+2] - amount, 0) end
+  k = k + 1
  end
 end
 F.meter_Meter_Advance = function(m, d, r, t) -- internal/meter/meter.go:100
- do
-  if (d[1] == 0) then
-   if ((r ~= nil) and (r[3] > 0)) then F.meter_Meter_settlePending(m, d, r, t) end
-   F.meter_Meter_drain(m, d, t)
-  elseif F.meter_Meter_slices(m, d) then
-   F.meter_Meter_expire(m, d, r, t)
-  elseif ((d[1] == 2) and (t >= m[8])) then
-   local passed = (quo(((t - m[8])), d[4]) + 1)
-   m[5] = m[4]
-   if (passed == 1) then m[5] = (m[5] + m[6]) end
-   m[6], m[9] = 0, 0
-   m[10] = (m[7] + mul(((passed - 1)), d[4]))
-   m[7] = (m[7] + mul(passed, d[4]))
-   m[8] = (m[8] + mul(passed, d[4]))
-  end
+ if d[1] == 0 then
+  if r ~= nil and r[3] > 0 then F.meter_Meter_settlePending(m, d, r, t) end
+  F.meter_Meter_drain(m, d, t)
+ elseif F.meter_Meter_slices(m, d) then F.meter_Meter_expire(m, d, r, t)
+ elseif (d[1] == 2 and t >= m[8]) then
+  local passed = quo(t - m[8], d[4]) + 1
+  m[5] = m[4]
+  if passed == 1 then m[5] = m[5] + m[6] end
+  m[6], m[9] = 0, 0
+  m[10] = m[7] + mul(passed - 1, d[4])
+  m[7] = m[7] + mul(passed, d[4])
+  m[8] = m[8] + mul(passed, d[4])
  end
- if (r ~= nil) then F.meter_Ring_regain(r, t) end
+ if r ~= nil then F.meter_Ring_regain(r, t) end
 end
 F.meter_Meter_Room = function(m, d, r) -- internal/meter/meter.go:72
- if (m[1] == 0) then return 1099511627776 end
- return (F.meter_Meter_Open(m, d, r) - F.meter_Meter_Used(m, d, r))
+ if m[1] == 0 then return 1099511627776 end
+ return F.meter_Meter_Open(m, d, r) - F.meter_Meter_Used(m, d, r)
 end
 F.pool_headerTime_slowerThan = function(h, h_o, d, r) -- internal/pool/header.go:39
- return (((h[h_o+18] > 0) and (d[2] == 0)) and (h[h_o+18] > F.meter_SlowBeyond(d, r)))
+ return h[h_o+18] > 0 and d[2] == 0 and h[h_o+18] > F.meter_SlowBeyond(d, r)
 end
-F.meter_SlackOf = function(d, r) -- internal/meter/ring.go:177
- return F.meter_Ring_slack(r, d)
-end
+F.meter_SlackOf = function(d, r) return F.meter_Ring_slack(r, d) end -- internal/meter/ring.go:177
 F.pool_Pool_alive = function(class) -- internal/pool/leases.go:37
- return ((cfg[49] > 0) and ((((once[1] < once[class+11]) or (F.order_Queue_Waiting(F.pool_rankOf(class)) > 0)) or ((class == 0) and (F.order_Queue_Waiting(0) > 0)))))
+ return cfg[49] > 0 and (once[1] < once[class+11] or F.order_Queue_Waiting(F.pool_rankOf(class)) > 0 or (class == 0 and F.order_Queue_Waiting(0) > 0))
 end
 F.policy_Pace_AllowsAll = function(p, t, amount, size, window) -- internal/policy/pace.go:32
- return (((p[1] > t and p[1] or t) + F.policy_Gap(amount, size, window)) < (t + F.policy_Gap(max(quo(size, 20), 1), size, window)))
+ return (p[1] > t and p[1] or t) + F.policy_Gap(amount, size, window) < t + F.policy_Gap(max(quo(size, 20), 1), size, window)
 end
 F.meter_Meter_Capacity = function(m, r) -- internal/meter/meter.go:86
- if ((r == nil) or (r[5] == 0)) then return m[1] end
+ if r == nil or r[5] == 0 then return m[1] end
  return F.meter_Meter_less(m, r[5])
 end
-F.meter_Meter_Withheld = function(m, d) -- internal/meter/meter.go:83
- return quo(mul(m[1], d[9]), 4096)
-end
+F.meter_Meter_Withheld = function(m, d) return quo(mul(m[1], d[9]), 4096) end -- internal/meter/meter.go:83
 F.pool_Pool_pacesPlan = function(in_, class) -- internal/pool/plan.go:4
- return (((class > 0) and (cfg[28] ~= 0)) and ((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[13] ~= 0))
+ return class > 0 and cfg[28] ~= 0 and (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[13] ~= 0
 end
-F.pool_Pool_lightBinds = function(d) -- internal/pool/stock.go:285
- return ((cfg[29] > 0) and (((cfg[32] ~= 0) or (d[4] >= quo(600000000000, 1000)))))
-end
+F.pool_Pool_lightBinds = function(d) return cfg[29] > 0 and (cfg[32] ~= 0 or d[4] >= quo(600000000000, 1000)) end -- internal/pool/stock.go:285
 F.policy_Breaker_Sent = function(b, b_o, t) -- internal/policy/breaker.go:204
- if ((b[b_o+9] ~= 0) and ((t - b[b_o+13]) < 10000000)) then b[b_o+14] = (b[b_o+14] + 1) end
+ if b[b_o+9] ~= 0 and t - b[b_o+13] < 10000000 then b[b_o+14] = b[b_o+14] + 1 end
 end
-F.pool_Pool_past = function(s) -- internal/pool/sessions.go:180
- return (((s[5] == 0) and (s[8] == 0)) and ((once[1] - s[3]) >= 600000000))
-end
+F.pool_Pool_past = function(s) return s[5] == 0 and s[8] == 0 and once[1] - s[3] >= 600000000 end -- internal/pool/sessions.go:180
 F.pool_Pool_unstated = function(tk, o) -- internal/pool/fast.go:263
  local n = 0
- for limit = 0, cfg[4] - 1 do
-  if (o[limit+5] > 0) then n = (n + 1) end
- end
- for k = 0, tk[25] - 1 do
-  if (o[tk[(k)*5+40]+5] > 0) then n = (n - 1) end
- end
- return (n > 0)
+ for limit = 0, cfg[4] - 1 do if o[limit+5] > 0 then n = n + 1 end end
+ for k = 0, tk[25] - 1 do if o[tk[(k)*5+40]+5] > 0 then n = n - 1 end end
+ return n > 0
 end
 F.pool_Pool_bindFast = function(in_, s, c, c_o) -- internal/pool/fast.go:279
- if ((c[c_o+3] == 1) and (s[5] == 1)) then
-  s[11] = (s[11] + c[c_o+1])
-  s[12] = (s[12] + c[c_o+1])
+ if (c[c_o+3] == 1 and s[5] == 1) then
+  s[11] = s[11] + c[c_o+1]
+  s[12] = s[12] + c[c_o+1]
   c[c_o+3], c[c_o+2] = 0, once[1]
- elseif ((c[c_o+3] ~= 0) and (s[5] ~= 4)) then
+ elseif (c[c_o+3] ~= 0 and s[5] ~= 4) then
   F.pool_Pool_enterSums(s)
   local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
   F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
@@ -3262,213 +2817,195 @@ F.pool_Pool_bindFast = function(in_, s, c, c_o) -- internal/pool/fast.go:279
  end
 end
 F.pool_Pool_noted = function(tk) -- internal/pool/history.go:176
- local pd = (S_hperiods[tk[35]] or ld(S_hperiods, tk[35]))
- if ((((pd[1] ~= tk[10]) and (pd[1] ~= once[113])) or ((pd[2] ~= tk[12]) and (pd[2] ~= once[113]))) or (pd[3] ~= (quo(tk[4], 60000000) % 4294967296))) then
+ local pd = S_hperiods[tk[35]] or ld(S_hperiods, tk[35])
+ if (pd[1] ~= tk[10] and pd[1] ~= once[113]) or (pd[2] ~= tk[12] and pd[2] ~= once[113]) or pd[3] ~= (quo(tk[4], 60000000) % 4294967296) then
   return nil
  end
  return pd
 end
 F.pool_Pool_keptLess = function(s, in_, class, granted, amount) -- internal/pool/fast.go:343
- if (s[6] == 2) then
-  F.pool_Pool_tookLess(class, granted, in_, amount)
- elseif (class > 0) then
-  s[14] = (s[14] - amount)
- end
+ if s[6] == 2 then F.pool_Pool_tookLess(class, granted, in_, amount)
+ elseif class > 0 then s[14] = s[14] - amount end
 end
 F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd) -- internal/pool/fast.go:301
- if (s[5] == 4) then
-  if (c[c_o+3] == 1) then
-   s[11] = (s[11] + c[c_o+1])
-   s[2] = (s[2] + c[c_o+1])
+ if s[5] == 4 then
+  if c[c_o+3] == 1 then
+   s[11] = s[11] + c[c_o+1]
+   s[2] = s[2] + c[c_o+1]
   end
   return 
  end
- if ((c[c_o+3] == 0) and (actual == c[c_o+1])) then return end
- local more = F.pool_Pool_settleFast(in_, s, c, c_o, actual, (tk[27] ~= 0))
- if (more == 0) then return end
- if ((s[8] >= 0) and (pd ~= nil)) then pd[s[8]+12] = max((pd[s[8]+12] + more), 0) end
- if (s[6] ~= 0) then F.pool_Pool_keptLess(s, in_, tk[24], tk[4], (-more)) end
+ if c[c_o+3] == 0 and actual == c[c_o+1] then return end
+ local more = F.pool_Pool_settleFast(in_, s, c, c_o, actual, tk[27] ~= 0)
+ if more == 0 then return end
+ if s[8] >= 0 and pd ~= nil then pd[s[8]+12] = max(pd[s[8]+12] + more, 0) end
+ if s[6] ~= 0 then F.pool_Pool_keptLess(s, in_, tk[24], tk[4], -more) end
 end
 F.pool_Pool_endFast = function(t, tk) -- internal/pool/fast.go:353
  F.pool_wheel_remove(once, 133, tk)
  F.flat_Names_Drop(tk[10])
- if (tk[12] ~= 0) then
+ if tk[12] ~= 0 then
   F.flat_Names_Drop(tk[12])
   tk[12] = 0
  end
- if (bor(bor(tk[11], tk[13]), tk[14]) ~= 0) then
+ if bor(bor(tk[11], tk[13]), tk[14]) ~= 0 then
   F.flat_Names_Drop(tk[11])
   F.flat_Names_Drop(tk[13])
   F.flat_Names_Drop(tk[14])
   tk[11], tk[13], tk[14] = 0, 0, 0
  end
  F.pool_Pool_strikeOut(t, tk, 0)
- local s = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))
- s[5] = (s[5] - 1)
- if (tk[34] == 2) then s[7] = (s[7] - 1) end
+ local s = S_sessions[tk[16]] or ld(S_sessions, tk[16])
+ s[5] = s[5] - 1
+ if tk[34] == 2 then s[7] = s[7] - 1 end
  s[3] = once[1]
- once[5] = (once[5] - 1)
+ once[5] = once[5] - 1
  tk[23], tk[25], tk[4], tk[8], tk[35] = 0, 0, 0, 0, 0
  tk[27], tk[26], tk[31] = 0, 0, 0
  slabRecycle(S_tickets, t)
 end
 F.pool_Pool_usedLess = function(l, k, unit, less) -- internal/pool/tallies.go:128
  local t = T[7][l[28][k+1]+1]
- if (((not (t[5] ~= 0)) or (t[2] ~= l[23])) or (t[3] ~= l[19])) then
-  if (l[19] ~= past[2]) then
+ if t[5] == 0 or t[2] ~= l[23] or t[3] ~= l[19] then
+  if l[19] ~= past[2] then
    F.pool_Pool_usedLessBefore(l, t, unit, less)
    return 
   end
   F.pool_Pool_tell(t, l[23])
  end
- t[unit+15] = (t[unit+15] - less)
- if (not (t[7] ~= 0)) then F.pool_Pool_mark(t) end
+ t[unit+15] = t[unit+15] - less
+ if t[7] == 0 then F.pool_Pool_mark(t) end
 end
 F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound) -- internal/pool/lotends.go:186
- if (gone == 0) then return end
- s[11] = (s[11] + gone)
- s[2] = (s[2] + less)
+ if gone == 0 then return end
+ s[11] = s[11] + gone
+ s[2] = s[2] + less
  if bound then
-  s[12] = (s[12] + gone)
-  s[13] = (s[13] + less)
- else
-  s[12] = (s[12] + (gone - less))
- end
- if ((less ~= 0) and (s[6] ~= 0)) then F.pool_Pool_keptLess(s, in_, l[8], l[17], less) end
+  s[12] = s[12] + gone
+  s[13] = s[13] + less
+ else s[12] = s[12] + (gone - less) end
+ if less ~= 0 and s[6] ~= 0 then F.pool_Pool_keptLess(s, in_, l[8], l[17], less) end
 end
 F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual) -- internal/pool/lotends.go:204
- local c = {amount,l[32][limit+1],(l[31][limit+1] % 256)}
- if (((l[29][k+1] > 0) and (c[3] == 1)) and (not (s[7] ~= 0))) then c[2], c[3] = l[29][k+1], 0 end
- if ((c[3] == 0) and (actual == amount)) then return end
- local more = F.pool_Pool_settleFast(in_, s, c, 0, actual, ((e[3] ~= 0) or (l[29][k+1] > 0)))
- if (more == 0) then return end
- if (s[8] >= 0) then F.pool_Pool_usedLess(l, k, s[8], (-more)) end
- if (s[6] ~= 0) then F.pool_Pool_keptLess(s, in_, l[8], l[17], (-more)) end
+ local c = {amount,l[32][limit+1],l[31][limit+1] % 256}
+ if l[29][k+1] > 0 and c[3] == 1 and s[7] == 0 then c[2], c[3] = l[29][k+1], 0 end
+ if c[3] == 0 and actual == amount then return end
+ local more = F.pool_Pool_settleFast(in_, s, c, 0, actual, e[3] ~= 0 or l[29][k+1] > 0)
+ if more == 0 then return end
+ if s[8] >= 0 then F.pool_Pool_usedLess(l, k, s[8], -more) end
+ if s[6] ~= 0 then F.pool_Pool_keptLess(s, in_, l[8], l[17], -more) end
 end
 F.pool_wheel_add = function(w, w_o, i, t) -- internal/pool/wheel.go:26
- local s = max(F.pool_step(t[6]), (w[w_o+1] + 1))
- t[6] = (s * 100000)
- if ((t[6] <= ((once[1] + 10000000) + 100000)) and (((w[w_o+6] == 0) or ((S_tickets[w[w_o+6]] or ld(S_tickets, w[w_o+6]))[6] <= t[6])))) then
-  t[19], t[20], t[21] = (-1), w[w_o+6], 0
-  if (w[w_o+6] ~= 0) then
+ local s = max(F.pool_step(t[6]), w[w_o+1] + 1)
+ t[6] = s * 100000
+ if t[6] <= once[1] + 10000000 + 100000 and (w[w_o+6] == 0 or (S_tickets[w[w_o+6]] or ld(S_tickets, w[w_o+6]))[6] <= t[6]) then
+  t[19], t[20], t[21] = -1, w[w_o+6], 0
+  if w[w_o+6] ~= 0 then
    local t1_ = (S_tickets[w[w_o+6]] or ld(S_tickets, w[w_o+6]))
    t1_[21] = i
-  else
-   w[w_o+5] = i
-  end
+  else w[w_o+5] = i end
   w[w_o+6] = i
   return 
  end
- t[19] = (((u64(s) % 4096) + 2147483648) % 4294967296 - 2147483648)
+ t[19] = ((u64(s) % 4096) + 2147483648) % 4294967296 - 2147483648
  local slot, slot_o = w.slots, t[19]
  t[20], t[21] = 0, slot[slot_o+1]
- if (slot[slot_o+1] ~= 0) then
+ if slot[slot_o+1] ~= 0 then
   local t2_ = (S_tickets[slot[slot_o+1]] or ld(S_tickets, slot[slot_o+1]))
   t2_[20] = i
  end
  slot[slot_o+1] = i
- w[w_o+4] = (w[w_o+4] + 1)
- if ((w[w_o+4] == 1) or (s < w[w_o+3])) then w[w_o+3] = s end
+ w[w_o+4] = w[w_o+4] + 1
+ if w[w_o+4] == 1 or s < w[w_o+3] then w[w_o+3] = s end
 end
 F.pool_Pool_findPeriod = function(rec, model, at) -- internal/pool/history.go:233
- local found = 0
- local crowded = false
- local looks, others = 0, 0
- do
-  local i = rec[8]
-  while ((i ~= 0) and (looks <= 64)) do
-   local pd = (S_hperiods[i] or ld(S_hperiods, i))
-   if ((pd[1] ~= rec[1]) or (pd[3] ~= at)) then break end
-   if (pd[2] == model) then return i, false end
-   if (pd[2] == once[113]) then others = i end
-   i = pd[4]
-   looks = (looks + 1)
-  end
+ local found, crowded, looks, others, i = 0, false, 0, 0, rec[8]
+ while i ~= 0 and looks <= 64 do
+  local pd = S_hperiods[i] or ld(S_hperiods, i)
+  if pd[1] ~= rec[1] or pd[3] ~= at then break end
+  if pd[2] == model then return i, false end
+  if pd[2] == once[113] then others = i end
+  i = pd[4]
+  looks = looks + 1
  end
- if (looks >= 64) then return others, true end
+ if looks >= 64 then return others, true end
  return 0, false
 end
 F.pool_history_full = function(at) -- internal/pool/history.go:217
  local n, i = slabLen(S_hperiods), past[1]
- if (i == 0) then i = ((n + 2147483648) % 4294967296 - 2147483648) end
- do
-  i = (i - 16383)
-  if (i < 1) then
-   if (n < 32768) then return false end
-   i = (i + 32768)
-  end
+ if i == 0 then i = (n + 2147483648) % 4294967296 - 2147483648 end
+ i = i - 16383
+ if i < 1 then
+  if n < 32768 then return false end
+  i = i + 32768
  end
- return ((S_hperiods[i] or ld(S_hperiods, i))[3] == at)
+ return (S_hperiods[i] or ld(S_hperiods, i))[3] == at
 end
 F.pool_Pool_newPeriod = function() -- internal/pool/history.go:256
- if (slabLen(S_hperiods) < 32768) then return slabNew(S_hperiods) end
- past[1] = (fmod(past[1], 32768) + 1)
- local pd = (S_hperiods[past[1]] or ld(S_hperiods, past[1]))
+ if slabLen(S_hperiods) < 32768 then return slabNew(S_hperiods) end
+ past[1] = fmod(past[1], 32768) + 1
+ local pd = S_hperiods[past[1]] or ld(S_hperiods, past[1])
  F.flat_Names_Drop(pd[1])
  F.flat_Names_Drop(pd[2])
  return past[1]
 end
 F.meter_Meter_Release = function(m, d, c, c_o) -- internal/meter/charge.go:211
- if ((d[1] == 3) and (c[c_o+3] == 1)) then
-  m[4] = (m[4] - c[c_o+1])
+ if d[1] == 3 and c[c_o+3] == 1 then
+  m[4] = m[4] - c[c_o+1]
   c[c_o+3] = 0
  end
 end
 F.meter_Meter_Orphan = function(m, d, r, t, c, c_o, proven) -- internal/meter/charge.go:177
- if (((c[c_o+3] ~= 1) or (d[1] == 3)) or ((d[2] == 1) and (not proven))) then return end
- if (d[2] == 2) then
+ if c[c_o+3] ~= 1 or d[1] == 3 or (d[2] == 1 and not proven) then return end
+ if d[2] == 2 then
   F.meter_Meter_Bind(m, d, r, t, c, c_o)
   return 
  end
  F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
- F.meter_Meter_chargeAt(m, d, r, c, c_o, (t + F.meter_Ring_slack(r, d)))
+ F.meter_Meter_chargeAt(m, d, r, c, c_o, t + F.meter_Ring_slack(r, d))
 end
 F.order_Queue_Remove = function(w) -- internal/order/queue.go:286
  local wt = copy_((S_qwaiters[w] or ld(S_qwaiters, w)), 0, 7)
- local fl = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
+ local fl = S_qflows[wt[1]] or ld(S_qflows, wt[1])
  local l, m = (S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), (S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))
- F.order_Queue_count(l, m, (-1), (-wt[6]))
- local wasFirst = (fl[11] == w)
- if (wt[2] ~= 0) then
+ F.order_Queue_count(l, m, -1, -wt[6])
+ local wasFirst = fl[11] == w
+ if wt[2] ~= 0 then
   local t1_ = (S_qwaiters[wt[2]] or ld(S_qwaiters, wt[2]))
   t1_[3] = wt[3]
- else
-  fl[11] = wt[3]
- end
- if (wt[3] ~= 0) then
+ else fl[11] = wt[3] end
+ if wt[3] ~= 0 then
   local t2_ = (S_qwaiters[wt[3]] or ld(S_qwaiters, wt[3]))
   t2_[2] = wt[2]
- else
-  fl[12] = wt[2]
- end
+ else fl[12] = wt[2] end
  slabRecycle(S_qwaiters, w)
  if wasFirst then
   F.order_Queue_leave(wt[1])
-  if (fl[11] ~= 0) then F.order_Queue_enter(wt[1]) end
+  if fl[11] ~= 0 then F.order_Queue_enter(wt[1]) end
  end
  local member = fl[9]
- if (fl[11] == 0) then F.order_Queue_dropFlow(wt[1]) end
+ if fl[11] == 0 then F.order_Queue_dropFlow(wt[1]) end
  local pt, pt_o = l, (m[10])*39+33
- if (m[6] == 0) then
-  F.order_Queue_activate(l, m[10], (-1))
+ if m[6] == 0 then
+  F.order_Queue_activate(l, m[10], -1)
   F.order_Queue_enterIdle(member)
   F.order_Queue_forget(pt, pt_o)
  end
  F.order_part_level(pt, pt_o)
- if (counts[3] == 0) then F.order_Queue_rest() end
+ if counts[3] == 0 then F.order_Queue_rest() end
 end
 F.pool_Pool_unqueue = function(tk) -- internal/pool/acquire.go:61
  tk[17] = 0
  local t1_ = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))
- t1_[6] = (t1_[6] - 1)
+ t1_[6] = t1_[6] - 1
  for k = 0, tk[25] - 1 do
   local t3_ = (S_insts[tk[(k)*5+39]] or ld(S_insts, tk[(k)*5+39]))
-  t3_[22] = (t3_[22] - tk[(k)*5+36])
+  t3_[22] = t3_[22] - tk[(k)*5+36]
  end
 end
 F.pool_Pool_dropNames = function(n, n_o) -- internal/pool/ticket.go:69
  F.flat_Names_Drop(n[n_o+1])
- if (bor(bor(bor(n[n_o+2], n[n_o+3]), n[n_o+4]), n[n_o+5]) ~= 0) then
+ if bor(bor(bor(n[n_o+2], n[n_o+3]), n[n_o+4]), n[n_o+5]) ~= 0 then
   F.flat_Names_Drop(n[n_o+2])
   F.flat_Names_Drop(n[n_o+3])
   F.flat_Names_Drop(n[n_o+4])
@@ -3481,677 +3018,588 @@ F.meter_Meter_Refund = function(m, d, r, t, c, c_o) -- internal/meter/charge.go:
 end
 F.pool_Pool_tookLess = function(class, granted, in_, amount) -- internal/pool/stock.go:105
  local d = F.pool_Pool_defOf(in_)
- if (d[1] == 2) then
+ if d[1] == 2 then
   local st = F.pool_Pool_stockOf(in_)
-  if ((in_[8] == 0) or (granted >= in_[10])) then st[class+2] = max((st[class+2] - amount), 0) end
- elseif ((((d[1] == 1) and (class > 0)) and (in_[1] > 0)) and (cfg[28] ~= 0)) then
+  if in_[8] == 0 or granted >= in_[10] then st[class+2] = max(st[class+2] - amount, 0) end
+ elseif (d[1] == 1 and class > 0 and in_[1] > 0 and cfg[28] ~= 0) then
   F.policy_Pace_Refund((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], amount, in_[1], d[4])
  end
 end
 F.pool_Pool_unsent = function(tk) -- internal/pool/history.go:131
- local waited = (tk[4] - tk[3])
- F.pool_caller_uncount(F.pool_Pool_callerFor(tk), waited, (tk[26] ~= 0))
- F.pool_caller_uncount(sum, waited, (tk[26] ~= 0))
+ local waited = tk[4] - tk[3]
+ F.pool_caller_uncount(F.pool_Pool_callerFor(tk), waited, tk[26] ~= 0)
+ F.pool_caller_uncount(sum, waited, tk[26] ~= 0)
  local pd = F.pool_Pool_noted(tk)
- if (pd ~= nil) then
-  pd[5] = (pd[5] - 1)
-  pd[11] = (pd[11] - waited)
-  if (tk[26] ~= 0) then pd[6] = (pd[6] - 1) end
-  for k = 0, tk[25] - 1 do
-   F.pool_Pool_settled(tk, tk, (k)*5+35, (-tk[(k)*5+36]))
-  end
+ if pd ~= nil then
+  pd[5] = pd[5] - 1
+  pd[11] = pd[11] - waited
+  if tk[26] ~= 0 then pd[6] = pd[6] - 1 end
+  for k = 0, tk[25] - 1 do F.pool_Pool_settled(tk, tk, (k)*5+35, -tk[(k)*5+36]) end
  end
 end
 F.pool_pauseRec_covers = function(g, model, key) -- internal/pool/pauses.go:26
- return ((((band(g[13], 4) == 0) or (g[14] == model))) and (((band(g[13], 16) == 0) or (g[15] == key))))
+ return (band(g[13], 4) == 0 or g[14] == model) and (band(g[13], 16) == 0 or g[15] == key)
 end
 F.pause_State_Lost = function(g, t, ticket, unsent) -- internal/pause/pause.go:309
  F.pause_State_pass(g, t)
- if (((g[1] ~= 2) and (g[1] ~= 1)) or (g[6] ~= ticket)) then return end
+ if (g[1] ~= 2 and g[1] ~= 1) or g[6] ~= ticket then return end
  g[6] = 0
- if (g[1] == 1) then
+ if g[1] == 1 then
   if unsent then g[9] = t end
   return 
  end
  if unsent then return end
- g[9] = (t + 2000000)
- g[7] = (g[7] + 1)
- if (g[7] >= 3) then F.pause_State_ramp(g, t) end
+ g[9] = t + 2000000
+ g[7] = g[7] + 1
+ if g[7] >= 3 then F.pause_State_ramp(g, t) end
 end
 F.meter_Meter_Lapse = function(m, d, r, due, c, c_o) -- internal/meter/charge.go:150
  F.meter_Meter_Advance(m, d, r, due)
- if (((c[c_o+3] == 1) and F.meter_Meter_slices(m, d)) and (not F.meter_Ring_live(r, d, due))) then
-  m[4] = (m[4] - c[c_o+1])
+ if c[c_o+3] == 1 and F.meter_Meter_slices(m, d) and not F.meter_Ring_live(r, d, due) then
+  m[4] = m[4] - c[c_o+1]
   c[c_o+3], c[c_o+2] = 0, due
   return 
  end
  F.meter_Meter_Bind(m, d, r, due, c, c_o)
 end
 F.pool_Pool_keepFor = function(in_) -- internal/pool/crowd.go:114
- do
-  if (not (in_[13] ~= 0)) then
-   return 60
-  elseif ((2 * once[in_[11]+65]) > F.pool_Pool_mostMeters(in_[11])) then
-   return 600
-  end
- end
+ if in_[13] == 0 then return 60
+ elseif 2 * once[in_[11]+65] > F.pool_Pool_mostMeters(in_[11]) then return 600 end
  return 4294967295
 end
 F.pool_Pool_touch = function(i) -- internal/pool/insts.go:261
- local in_ = (S_insts[i] or ld(S_insts, i))
+ local in_ = S_insts[i] or ld(S_insts, i)
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
  F.meter_Meter_Advance(in_, d, r, once[1])
  return in_, d, r
 end
-F.meter_Meter_Idle = function(m) -- internal/meter/meter.go:97
- return (((m[4] == 0) and (m[5] == 0)) and (m[9] == 0))
-end
+F.meter_Meter_Idle = function(m) return m[4] == 0 and m[5] == 0 and m[9] == 0 end -- internal/meter/meter.go:97
 F.pool_Pool_strike = function(limit, i) -- internal/pool/crowd.go:76
- if ((S_limits[limit+1] or ld(S_limits, limit+1))[7] == 0) then return end
- once[limit+65] = (once[limit+65] - 1)
- if (once[limit+81] == i) then once[limit+81] = 0 end
+ if (S_limits[limit+1] or ld(S_limits, limit+1))[7] == 0 then return end
+ once[limit+65] = once[limit+65] - 1
+ if once[limit+81] == i then once[limit+81] = 0 end
 end
-F.pool_caller_lastSeen = function(c) -- internal/pool/callers.go:107
- return max(c[13], mul(c[2], 2^(20)))
-end
+F.pool_caller_lastSeen = function(c) return max(c[13], mul(c[2], 2^(20))) end -- internal/pool/callers.go:107
 F.pool_Pool_sweepSession = function() -- internal/pool/sessions.go:196
- local s = (S_sessions[once[24]] or ld(S_sessions, once[24]))
- if ((s[3] == 0) or (not F.pool_Pool_past(s))) then return end
- once[28] = (once[28] > s[2] and once[28] or s[2])
+ local s = S_sessions[once[24]] or ld(S_sessions, once[24])
+ if s[3] == 0 or not F.pool_Pool_past(s) then return end
+ once[28] = once[28] > s[2] and once[28] or s[2]
  indexRemove(X.sessIx, F.pool_sessionHash(s[1]), once[24])
  slabFree(S_sessions, once[24])
  once[27] = 0
 end
-F.pool_roundFree = function(t) -- internal/pool/members.go:42
- return (quo((((t + 1000000) - 1)), 1000000) * 1000000)
-end
+F.pool_roundFree = function(t) return quo(t + 1000000 - 1, 1000000) * 1000000 end -- internal/pool/members.go:42
 F.pool_Pool_setShare = function(m, share) -- internal/pool/members.go:184
- once[151] = (once[151] + (F.pool_partOf(share) - F.pool_partOf(m[5])))
+ once[151] = once[151] + (F.pool_partOf(share) - F.pool_partOf(m[5]))
  m[5] = share
 end
 F.pool_Pool_setPart = function(limit, part) -- internal/pool/members.go:327
  local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))
  once[limit+156], t1_[9] = part, part
- once[155] = (once[155] + 1)
+ once[155] = once[155] + 1
  cfg[85] = once[155]
  once[9] = 1
 end
 F.meter_Meter_Rerate = function(m, d) -- internal/meter/withheld.go:34
- if (d[1] == 0) then
+ if d[1] == 0 then
   m[6] = 0
   F.meter_Meter_clamp(m, d)
  end
 end
-F.pause_State_ramp = function(g, t) -- internal/pause/pause.go:178
- g[1], g[11], g[12], g[6] = 3, t, 0, 0
-end
+F.pause_State_ramp = function(g, t) g[1], g[11], g[12], g[6] = 3, t, 0, 0 end -- internal/pause/pause.go:178
 F.pool_Pool_callerOf = function(agent) -- internal/pool/crowd.go:126
- if ((far(1, F.flat_Names_Tags(agent)) == 0) and (slabLen(S_crecs) >= 32768)) then agent = once[113] end
+ if far(1, F.flat_Names_Tags(agent)) == 0 and slabLen(S_crecs) >= 32768 then agent = once[113] end
  return F.pool_callers_of(agent)
 end
 F.pool_Pool_heard = function(caller, class) -- internal/pool/leases.go:27
- local rec = (S_crecs[caller] or ld(S_crecs, caller))
+ local rec = S_crecs[caller] or ld(S_crecs, caller)
  rec[9], rec[2] = class, F.pool_Pool_age()
- if (cfg[49] > 0) then once[class+11] = max(once[class+11], (once[1] + cfg[49])) end
+ if cfg[49] > 0 then once[class+11] = max(once[class+11], once[1] + cfg[49]) end
 end
 F.pool_Pool_instOf = function(limit, who, who_o) -- internal/pool/insts.go:173
  local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
- if (per == 0) then return unscoped[limit][1] end
+ if per == 0 then return unscoped[limit][1] end
  local scope = F.pool_scoped(who, who_o, per)
  do
   local i = F.pool_Pool_findInst(limit, scope, 0)
-  if (i ~= 0) then return i end
+  if i ~= 0 then return i end
  end
  F.pool_Pool_sweepSome(2)
  if F.pool_Pool_crowded(limit) then
-  do
-   local i = once[limit+81]
-   if (i ~= 0) then return i end
-  end
+  local i = once[limit+81]
+  if i ~= 0 then return i end
   scope = F.pool_Pool_crowdScope(per)
  end
  local i, err = F.pool_Pool_newInst(limit, scope, 0)
- if (err and true or false) then error("sluice: broken: internal/pool/insts.go:191") end
+ if err and true or false then error("sluice: broken: internal/pool/insts.go:191") end
  return i
 end
 F.pool_inst_room = function(in_, d, r, amount) -- internal/pool/insts.go:286
  local room = F.meter_Meter_Room(in_, d, r)
- if (((room < amount) and (F.meter_Meter_Used(in_, d, r) == 0)) and (amount <= (in_[1] - F.meter_Meter_Withheld(in_, d)))) then
+ if room < amount and F.meter_Meter_Used(in_, d, r) == 0 and amount <= in_[1] - F.meter_Meter_Withheld(in_, d) then
   return amount
  end
  return room
 end
 F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.go:150
- do
-  if (((band(cfg[52], ((1 * 2^(c[c_o+5])))) == 0) or (tk[31] ~= 0)) or (in_[1] == 0)) then
-   return 0, 0
-  elseif F.meter_Meter_IsStock(in_, d) then
-   return F.pool_Pool_keptOfStock(tk, c, c_o, in_, d, r)
-  elseif (((((d[1] == 1) and (tk[24] > 0)) and (cfg[28] ~= 0)) and F.pool_Pool_alive(0)) and (not F.pool_Pool_rivalWants(c[c_o+4]))) then
-   local at = F.policy_Pace_Allow((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], c[c_o+1], in_[1], d[4])
-   if (at > once[1]) then return 13, min(at, F.pool_Pool_deathOf(0)) end
-  end
+ if band(cfg[52], (1 * 2^(c[c_o+5]))) == 0 or tk[31] ~= 0 or in_[1] == 0 then return 0, 0
+ elseif F.meter_Meter_IsStock(in_, d) then return F.pool_Pool_keptOfStock(tk, c, c_o, in_, d, r)
+ elseif (d[1] == 1 and tk[24] > 0 and cfg[28] ~= 0 and F.pool_Pool_alive(0) and not F.pool_Pool_rivalWants(c[c_o+4])) then
+  local at = F.policy_Pace_Allow((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], c[c_o+1], in_[1], d[4])
+  if at > once[1] then return 13, min(at, F.pool_Pool_deathOf(0)) end
  end
  if F.pool_Pool_binds(in_, d) then return F.pool_Pool_keptOfFlow(tk, c, c_o, in_, d, r) end
  return 0, 0
 end
 F.pool_Pool_meterOf = function(c, c_o) -- internal/pool/insts.go:269
- do
-  local u = unscoped[c[c_o+5]]
-  if (u[2] ~= nil) then return u[2], F.pool_Pool_defOf(u[2]), u[3] end
- end
- local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+ local u = unscoped[c[c_o+5]]
+ if u[2] ~= nil then return u[2], F.pool_Pool_defOf(u[2]), u[3] end
+ local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
  return in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
 end
 F.meter_Meter_Take = function(m, d, r, t, amount, slow) -- internal/meter/charge.go:22
  local c = {amount,t,0}
- do
-  if (d[1] == 3) then
-   c[3] = 1
-   m[4] = (m[4] + amount)
-  elseif ((d[2] == 2) and (not (d[3] ~= 0))) then
-   F.meter_Meter_add(m, d, r, t, amount)
-  elseif (((d[2] == 0) and slow) and (not (d[3] ~= 0))) then
-   F.meter_Meter_chargeAt(m, d, r, c, 0, (t + F.meter_Ring_slack(r, d)))
-  else
-   c[3] = 1
-   F.meter_Meter_hold(m, d, amount)
-  end
+ if d[1] == 3 then
+  c[3] = 1
+  m[4] = m[4] + amount
+ elseif (d[2] == 2 and d[3] == 0) then F.meter_Meter_add(m, d, r, t, amount)
+ elseif (d[2] == 0 and slow and d[3] == 0) then F.meter_Meter_chargeAt(m, d, r, c, 0, t + F.meter_Ring_slack(r, d))
+ else
+  c[3] = 1
+  F.meter_Meter_hold(m, d, amount)
  end
  return copy_(c, 0, 3)
 end
 F.pool_Pool_pausesSent = function(t, tk) -- internal/pool/pauses.go:142
  local i = once[26]
- while (i ~= 0) do
-  do
-   local g = (S_gates[i] or ld(S_gates, i))
-   if F.pool_pauseRec_covers(g, tk[12], tk[14]) then F.pause_State_Sent(g, once[1], t) end
-  end
+ while i ~= 0 do
+  local g = S_gates[i] or ld(S_gates, i)
+  if F.pool_pauseRec_covers(g, tk[12], tk[14]) then F.pause_State_Sent(g, once[1], t) end
   i = (S_gates[i] or ld(S_gates, i))[18]
  end
 end
 F.pool_Pool_sent = function(tk) -- internal/pool/history.go:103
- local waited = (once[1] - tk[3])
- local retried = 0
- if (tk[26] ~= 0) then retried = 1 end
+ local waited, retried = once[1] - tk[3], 0
+ if tk[26] ~= 0 then retried = 1 end
  local rec = F.pool_Pool_callerFor(tk)
  F.pool_caller_count(rec, once[1], past[3], 1, retried)
- rec[11] = (rec[11] + waited)
+ rec[11] = rec[11] + waited
  F.pool_caller_count(sum, once[1], past[3], 1, retried)
- sum[11] = (sum[11] + waited)
+ sum[11] = sum[11] + waited
  tk[35] = F.pool_Pool_periodOf(rec, tk[12], past[2])
- local pd = (S_hperiods[tk[35]] or ld(S_hperiods, tk[35]))
- pd[5] = (pd[5] + 1)
- pd[11] = (pd[11] + waited)
- pd[9] = (pd[9] > rec[4] and pd[9] or rec[4])
- pd[10] = (pd[10] > sum[4] and pd[10] or sum[4])
- pd[6] = (pd[6] + retried)
+ local pd = S_hperiods[tk[35]] or ld(S_hperiods, tk[35])
+ pd[5] = pd[5] + 1
+ pd[11] = pd[11] + waited
+ pd[9] = pd[9] > rec[4] and pd[9] or rec[4]
+ pd[10] = pd[10] > sum[4] and pd[10] or sum[4]
+ pd[6] = pd[6] + retried
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local u = cfg[c[c_o+5]+33]
-  if (u >= 0) then pd[u+12] = (pd[u+12] + c[c_o+1]) end
+  if u >= 0 then pd[u+12] = pd[u+12] + c[c_o+1] end
  end
 end
 F.pool_Pool_costs = function(tk) -- internal/pool/acquire.go:113
  local c = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
  for k = 0, tk[25] - 1 do
-  repeat
-   local ch, ch_o = tk, (k)*5+35
-   if (band(cfg[61], ((1 * 2^(ch[ch_o+5])))) == 0) then break end
+  local ch, ch_o = tk, (k)*5+35
+  if band(cfg[61], (1 * 2^(ch[ch_o+5]))) ~= 0 then
    c[c[33]+1], c[c[33]+17] = ch[ch_o+4], 1
-   do
-    local in_ = (S_insts[ch[ch_o+4]] or ld(S_insts, ch[ch_o+4]))
-    if (in_[1] > 0) then
-     c[c[33]+17] = quo(((((min(ch[ch_o+1], (4 * in_[1])) * 1048576) + in_[1]) - 1)), in_[1])
-    end
-   end
-   c[33] = (c[33] + 1)
-  until true
+   local in_ = S_insts[ch[ch_o+4]] or ld(S_insts, ch[ch_o+4])
+   if in_[1] > 0 then c[c[33]+17] = quo(min(ch[ch_o+1], 4 * in_[1]) * 1048576 + in_[1] - 1, in_[1]) end
+   c[33] = c[33] + 1
+  end
  end
- if (c[33] == 0) then c[17], c[33] = 1, 1 end
+ if c[33] == 0 then c[17], c[33] = 1, 1 end
  return copy_(c, 0, 33)
 end
 F.order_Queue_Push = function(at, ticket, costs, front) -- internal/order/queue.go:212
  local f = F.order_Queue_flowOf(at, costs)
- local fl = (S_qflows[f] or ld(S_qflows, f))
- local cost, lead = F.order_Costs_largest(costs)
+ local fl, cost, lead = S_qflows[f] or ld(S_qflows, f), F.order_Costs_largest(costs)
  local w = slabNew(S_qwaiters)
  local t1_ = (S_qwaiters[w] or ld(S_qwaiters, w))
  t1_[1], t1_[2], t1_[3], t1_[4], t1_[5], t1_[6], t1_[7] = f, fl[12], 0, ticket, F.order_Queue_number(front), cost, lead
  local l, m = (S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), (S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))
  local pt, pt_o = l, (at[8])*39+33
- if (pt[pt_o+36] == 0) then
+ if pt[pt_o+36] == 0 then
   for i = 0, l[20] - 1 do
    pt[pt_o+(i)*2+1] = max((S_qdomains[l[i+4]] or ld(S_qdomains, l[i+4]))[1], pt[pt_o+(i)*2+2])
   end
  end
- if (m[6] == 0) then
-  m[1] = (pt[pt_o+33] > m[2] and pt[pt_o+33] or m[2])
+ if m[6] == 0 then
+  m[1] = pt[pt_o+33] > m[2] and pt[pt_o+33] or m[2]
   F.order_Queue_activate(l, at[8], 1)
   F.order_Queue_leaveIdle(fl[9])
  end
  F.order_Queue_count(l, m, 1, cost)
- do
-  if (fl[11] == 0) then
-   fl[11], fl[12] = w, w
-   F.order_Queue_enter(f)
-  elseif front then
-   F.order_Queue_leave(f)
-   local next_ = (S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))
-   local wt = (S_qwaiters[w] or ld(S_qwaiters, w))
-   wt[2], wt[3] = 0, fl[11]
-   next_[2], fl[11] = w, w
-   F.order_Queue_enter(f)
-  else
-   local t3_ = (S_qwaiters[fl[12]] or ld(S_qwaiters, fl[12]))
-   t3_[3] = w
-   fl[12] = w
-  end
+ if fl[11] == 0 then
+  fl[11], fl[12] = w, w
+  F.order_Queue_enter(f)
+ elseif front then
+  F.order_Queue_leave(f)
+  local next_, wt = S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]), S_qwaiters[w] or ld(S_qwaiters, w)
+  wt[2], wt[3] = 0, fl[11]
+  next_[2], fl[11] = w, w
+  F.order_Queue_enter(f)
+ else
+  local t3_ = (S_qwaiters[fl[12]] or ld(S_qwaiters, fl[12]))
+  t3_[3] = w
+  fl[12] = w
  end
  return w
 end
 F.pool_Pool_position = function(t) -- internal/pool/ticket.go:180
- local at = {0,0,0,t[10],0,0,0,(F.pool_rankOf(t[24]) % 256)}
- if (t[31] ~= 0) then at[8] = 0 end
- if (band(once[6], 4) ~= 0) then at[1] = F.pool_Pool_laneName(t, 4, t[12]) end
- if (band(once[6], 16) ~= 0) then at[2] = F.pool_Pool_laneName(t, 16, t[14]) end
+ local at = {0,0,0,t[10],0,0,0,F.pool_rankOf(t[24]) % 256}
+ if t[31] ~= 0 then at[8] = 0 end
+ if band(once[6], 4) ~= 0 then at[1] = F.pool_Pool_laneName(t, 4, t[12]) end
+ if band(once[6], 16) ~= 0 then at[2] = F.pool_Pool_laneName(t, 16, t[14]) end
  for k = 0, t[25] - 1 do
-  local bit_ = (1 * 2^(t[(k)*5+40]))
-  if (band(cfg[61], bit_) ~= 0) then
-   at[3] = bor(at[3], bit_)
-  else
-   at[7] = bor(at[7], bit_)
-  end
+  local bit_ = 1 * 2^(t[(k)*5+40])
+  if band(cfg[61], bit_) ~= 0 then at[3] = bor(at[3], bit_)
+  else at[7] = bor(at[7], bit_) end
  end
- if (band(cfg[5], 2) ~= 0) then at[5] = t[11] end
- if (band(cfg[5], 8) ~= 0) then at[6] = t[13] end
+ if band(cfg[5], 2) ~= 0 then at[5] = t[11] end
+ if band(cfg[5], 8) ~= 0 then at[6] = t[13] end
  return copy_(at, 0, 8)
 end
 F.order_Queue_IsFirst = function(w) -- internal/order/queue.go:205
- return ((S_qflows[(S_qwaiters[w] or ld(S_qwaiters, w))[1]] or ld(S_qflows, (S_qwaiters[w] or ld(S_qwaiters, w))[1]))[11] == w)
+ return (S_qflows[(S_qwaiters[w] or ld(S_qwaiters, w))[1]] or ld(S_qflows, (S_qwaiters[w] or ld(S_qwaiters, w))[1]))[11] == w
 end
 F.pool_wheel_leave = function(w, w_o, t) -- internal/pool/wheel.go:72
- if (t[20] ~= 0) then
+ if t[20] ~= 0 then
   local t1_ = (S_tickets[t[20]] or ld(S_tickets, t[20]))
   t1_[21] = t[21]
- else
-  w[w_o+5] = t[21]
- end
- if (t[21] ~= 0) then
+ else w[w_o+5] = t[21] end
+ if t[21] ~= 0 then
   local t2_ = (S_tickets[t[21]] or ld(S_tickets, t[21]))
   t2_[20] = t[20]
- else
-  w[w_o+6] = t[20]
- end
+ else w[w_o+6] = t[20] end
  t[6], t[20], t[21] = 0, 0, 0
 end
 F.meter_Meter_pending = function(m, d, r, c, c_o) -- internal/meter/charge.go:262
- return (((d[1] == 0) and (c[c_o+3] == 2)) and F.meter_Ring_live(r, d, c[c_o+2]))
+ return d[1] == 0 and c[c_o+3] == 2 and F.meter_Ring_live(r, d, c[c_o+2])
 end
 F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o) -- internal/meter/charge.go:294
- if (d[1] == 3) then
-  m[4] = (m[4] - amount)
+ if d[1] == 3 then m[4] = m[4] - amount
  elseif F.meter_Meter_isFixed(m, d) then
-  if (c[c_o+3] == 1) then
-   m[4] = (m[4] - amount)
-   m[5] = (m[5] - amount)
+  if c[c_o+3] == 1 then
+   m[4] = m[4] - amount
+   m[5] = m[5] - amount
    return 
   end
-  if (c[c_o+2] >= m[10]) then m[5] = max((m[5] - amount), 0) end
-  if (c[c_o+2] >= m[7]) then m[6] = max((m[6] - amount), 0) end
- elseif (c[c_o+3] == 1) then
-  m[4] = (m[4] - amount)
- elseif (d[1] == 0) then
+  if c[c_o+2] >= m[10] then m[5] = max(m[5] - amount, 0) end
+  if c[c_o+2] >= m[7] then m[6] = max(m[6] - amount, 0) end
+ elseif c[c_o+3] == 1 then m[4] = m[4] - amount
+ elseif d[1] == 0 then
   local t1_, t1_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
-  t1_[t1_o+1] = (t1_[t1_o+1] - amount)
-  r[3] = (r[3] - amount)
-  m[4] = (m[4] - amount)
+  t1_[t1_o+1] = t1_[t1_o+1] - amount
+  r[3] = r[3] - amount
+  m[4] = m[4] - amount
  else
   if F.meter_Ring_live(r, d, c[c_o+2]) then
    amount = min(amount, far(1, F.meter_Ring_at(r, quo(c[c_o+2], d[5]))))
    local t2_, t2_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
-   t2_[t2_o+1] = (t2_[t2_o+1] - amount)
-   m[5] = (m[5] - amount)
+   t2_[t2_o+1] = t2_[t2_o+1] - amount
+   m[5] = m[5] - amount
   end
  end
 end
 F.pool_Pool_callerFor = function(tk) -- internal/pool/crowd.go:143
- local known = (tk[15] < slabEnd(S_crecs))
+ local known = tk[15] < slabEnd(S_crecs)
  if known then
   local name = (S_crecs[tk[15]] or ld(S_crecs, tk[15]))[1]
-  known = ((name == tk[10]) or (name == once[113]))
+  known = name == tk[10] or name == once[113]
  end
- if (not known) then tk[15] = F.pool_Pool_callerOf(tk[10]) end
- return (S_crecs[tk[15]] or ld(S_crecs, tk[15]))
+ if not known then tk[15] = F.pool_Pool_callerOf(tk[10]) end
+ return S_crecs[tk[15]] or ld(S_crecs, tk[15])
 end
 F.pool_Pool_fail = function(op) -- internal/pool/trouble.go:32
- local unpaid = (op[33] == 5)
- if (unpaid ~= (once[142] ~= 0)) then F.pool_Pool_endFailures() end
- if (once[140] == 0) then once[144] = once[1] end
+ local unpaid = op[33] == 5
+ if unpaid ~= (once[142] ~= 0) then F.pool_Pool_endFailures() end
+ if once[140] == 0 then once[144] = once[1] end
  once[145] = once[1]
- if (once[140] < 1000000) then once[140] = (once[140] + 1) end
- once[141] = (((once[141] ~= 0) or (op[33] == 7))) and 1 or 0
+ if once[140] < 1000000 then once[140] = once[140] + 1 end
+ once[141] = (once[141] ~= 0 or op[33] == 7) and 1 or 0
  once[142] = (unpaid) and 1 or 0
  local cause = op[37]
- if (cause == "") then cause = F.store_Verdict_String(op[33]) end
+ if cause == "" then cause = F.store_Verdict_String(op[33]) end
  local old = once[143]
  once[143] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  F.flat_Names_Drop(old)
 end
 F.pool_Pool_endFailures = function() -- internal/pool/trouble.go:24
- if (once[140] == 0) then return end
+ if once[140] == 0 then return end
  F.flat_Names_Drop(once[143])
  once[140], once[141], once[142], once[143], once[144], once[145] = 0, 0, 0, 0, 0, 0
 end
 F.pool_Pool_learnCrowd = function(o, made) -- internal/pool/crowd.go:98
  local i, l = once[o[1]+81], (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  local in_, d, r = F.pool_Pool_touch(i)
- if ((o[2] <= 0) or (o[2] > 1099511627776)) then return end
- do
-  local least = once[o[1]+97]
-  if ((least == 0) or (o[2] < least)) then
-   once[o[1]+97] = o[2]
-   F.pool_Pool_learnSize(i, in_, d, l, o[2])
-  end
+ if o[2] <= 0 or o[2] > 1099511627776 then return end
+ local least = once[o[1]+97]
+ if least == 0 or o[2] < least then
+  once[o[1]+97] = o[2]
+  F.pool_Pool_learnSize(i, in_, d, l, o[2])
  end
- if ((o[3] >= 0) and (o[3] < in_[1])) then
-  F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, (in_[1] - o[3]), true)
- end
+ if o[3] >= 0 and o[3] < in_[1] then F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, in_[1] - o[3], true) end
 end
 F.pool_Pool_learnSize = function(i, in_, d, l, size) -- internal/pool/learn.go:126
- if ((size <= 0) or (size > 1099511627776)) then return end
+ if size <= 0 or size > 1099511627776 then return end
  local burst = l[5]
- if ((l[4] > 0) and (not (l[11] ~= 0))) then
-  if (size < l[4]) then burst = (burst < size and burst or size) end
-  size = (size < l[4] and size or l[4])
- elseif ((burst == 0) or (burst > size)) then
-  burst = size
- end
- local before = in_[1]
- local err = F.meter_Meter_Resize(in_, d, size, burst)
- if (not err) then
+ if l[4] > 0 and l[11] == 0 then
+  if size < l[4] then burst = burst < size and burst or size end
+  size = size < l[4] and size or l[4]
+ elseif burst == 0 or burst > size then burst = size end
+ local before, err = in_[1], F.meter_Meter_Resize(in_, d, size, burst)
+ if not err then
   in_[13], in_[17] = 1, F.pool_Pool_age()
   F.pool_Pool_limitsKnown()
-  if (in_[1] > before) then F.pool_Pool_lose(i) end
+  if in_[1] > before then F.pool_Pool_lose(i) end
  end
 end
 F.pool_Pool_fit = function(in_, o, made, tk) -- internal/pool/model.go:128
  local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
- if ((l[2] ~= 0) or (in_[15] == 0)) then return end
+ if l[2] ~= 0 or in_[15] == 0 then return end
  local own = F.pool_ticket_cost(tk, o[1])
  local s, ok = F.pool_Pool_state(o, l, in_, made, own)
- if (not ok) then return end
- local m = F.pool_Pool_modelOf(in_)
- local d = F.pool_Pool_defOf(in_)
- local limit = (S_defs[o[1]+1] or ld(S_defs, o[1]+1))[4]
- do
-  if (d[1] == 1) then
-   if (s[5] > (d[4] + 2200000)) then F.pool_Pool_turn(in_, s[5], 0, in_[5]) end
-  elseif F.pool_statement_within(s, d[4], 2200000) then
-   m[14] = 0
-   F.pool_Pool_prove(m, d, s)
-  elseif F.pool_statement_within(s, limit, 2200000) then
-   F.pool_Pool_stretch(in_, limit)
-  elseif (F.pool_statement_longer(s, limit) ~= 0) then
-   F.pool_Pool_stretch(in_, F.pool_statement_longer(s, limit))
-  else
-   local from, _, _ = F.pool_statement_span(s, d[4], 2200000)
-   do
-    local early = (s[5] < from)
-    if ((((early or (s[5] > (limit + 2200000)))) and (not F.pool_model_doubt(m))) or ((early and (l[4] > 0)) and (not (l[11] ~= 0)))) then
-     return 
-    end
-   end
-   local ours, known = F.meter_Meter_MostUsed(in_, d, F.pool_Pool_ring(in_), once[1], made)
-   if (not known) then ours = (in_[1] + in_[4]) end
-   local recent = min((ours - in_[4]), F.meter_Ring_Recent(F.pool_Pool_ring(in_), d, once[1]))
-   F.pool_Pool_turn(in_, (limit > s[5] and limit or s[5]), s[2], max((recent - s[2]), 0))
+ if not ok then return end
+ local m, d, limit = F.pool_Pool_modelOf(in_), F.pool_Pool_defOf(in_), (S_defs[o[1]+1] or ld(S_defs, o[1]+1))[4]
+ if d[1] == 1 then
+  if s[5] > d[4] + 2200000 then F.pool_Pool_turn(in_, s[5], 0, in_[5]) end
+ elseif F.pool_statement_within(s, d[4], 2200000) then
+  m[14] = 0
+  F.pool_Pool_prove(m, d, s)
+ elseif F.pool_statement_within(s, limit, 2200000) then F.pool_Pool_stretch(in_, limit)
+ elseif F.pool_statement_longer(s, limit) ~= 0 then F.pool_Pool_stretch(in_, F.pool_statement_longer(s, limit))
+ else
+  local from, _, _ = F.pool_statement_span(s, d[4], 2200000)
+  local early = s[5] < from
+  if ((early or s[5] > limit + 2200000) and not F.pool_model_doubt(m)) or (early and l[4] > 0 and l[11] == 0) then
+   return 
   end
+  local ours, known = F.meter_Meter_MostUsed(in_, d, F.pool_Pool_ring(in_), once[1], made)
+  if not known then ours = in_[1] + in_[4] end
+  local recent = min(ours - in_[4], F.meter_Ring_Recent(F.pool_Pool_ring(in_), d, once[1]))
+  F.pool_Pool_turn(in_, limit > s[5] and limit or s[5], s[2], max(recent - s[2], 0))
  end
- m[15] = (once[1] + s[5])
+ m[15] = once[1] + s[5]
 end
 F.pool_Pool_comesBack = function(in_, o) -- internal/pool/model.go:267
- if (((((in_[28] == 0) or (o[4] < 0)) or (o[2] <= 0)) or (o[3] < 0)) or (o[3] > o[2])) then return end
+ if in_[28] == 0 or o[4] < 0 or o[2] <= 0 or o[3] < 0 or o[3] > o[2] then return end
  local m, l = (S_models[in_[28]] or ld(S_models, in_[28])), (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
- if ((((not (m[10] ~= 0)) or (m[12] ~= 0)) or (m[1] ~= 1)) or ((l[4] > 0) and (not (l[11] ~= 0)))) then
-  return 
- end
- local gone = ((once[1] + quo(o[4], 1000)) + 1200000)
- if F.meter_Meter_Forget(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), once[1], gone, (o[2] - o[3])) then
+ if m[10] == 0 or m[12] ~= 0 or m[1] ~= 1 or (l[4] > 0 and l[11] == 0) then return end
+ local gone = once[1] + quo(o[4], 1000) + 1200000
+ if F.meter_Meter_Forget(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), once[1], gone, o[2] - o[3]) then
   m[13] = 1
  end
 end
 F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi) -- internal/meter/observe.go:5
  local current = false
- if (((((d[1] ~= 2) or (lo < 0)) or (hi < lo)) or (not F.meter_Def_phased(d, (hi - lo)))) or ((hi - t) > (2 * d[4]))) then
-  return false
- end
- if (m[8] ~= 0) then
-  local k = F.meter_floorDiv(((((lo + hi) - m[7]) - m[8]) + d[4]), (2 * d[4]))
-  local from, to = (lo - mul(k, d[4])), (hi - mul(k, d[4]))
-  if (k > 0) then to = (to < t and to or t) end
-  if (((k <= 1) and (from <= m[8])) and (to >= m[7])) then
-   m[7], m[8] = (from > m[7] and from or m[7]), (to < m[8] and to or m[8])
+ if d[1] ~= 2 or lo < 0 or hi < lo or not F.meter_Def_phased(d, hi - lo) or hi - t > 2 * d[4] then return false end
+ if m[8] ~= 0 then
+  local k = F.meter_floorDiv(lo + hi - m[7] - m[8] + d[4], 2 * d[4])
+  local from, to = lo - mul(k, d[4]), hi - mul(k, d[4])
+  if k > 0 then to = to < t and to or t end
+  if k <= 1 and from <= m[8] and to >= m[7] then
+   m[7], m[8] = from > m[7] and from or m[7], to < m[8] and to or m[8]
    F.meter_Meter_Advance(m, d, r, t)
-   return (k >= 0)
+   return k >= 0
   end
  end
- if (hi <= t) then
-  local passed = (quo(((t - hi)), d[4]) + 1)
-  lo, hi = (lo + mul(passed, d[4])), (hi + mul(passed, d[4]))
+ if hi <= t then
+  local passed = quo(t - hi, d[4]) + 1
+  lo, hi = lo + mul(passed, d[4]), hi + mul(passed, d[4])
  end
- if (m[8] == 0) then
-  F.meter_Meter_openFixed(m, d, r, lo, hi)
- else
-  F.meter_Meter_moveReset(m, d, r, t, lo, hi)
- end
+ if m[8] == 0 then F.meter_Meter_openFixed(m, d, r, lo, hi)
+ else F.meter_Meter_moveReset(m, d, r, t, lo, hi) end
  return true
 end
 F.meter_Meter_Believe = function(m, d, used) -- internal/meter/observe.go:86
- if (((not F.meter_Meter_isFixed(m, d)) or (used < 0)) or (used > 1099511627776)) then return false end
- m[5] = (used + m[4])
+ if not F.meter_Meter_isFixed(m, d) or used < 0 or used > 1099511627776 then return false end
+ m[5] = used + m[4]
  m[6] = 0
- m[9] = (m[9] < used and m[9] or used)
+ m[9] = m[9] < used and m[9] or used
  return true
 end
 F.pool_Pool_sample = function(in_, d, r, remaining, own) -- internal/pool/learn.go:101
- if ((not F.meter_Meter_IsStock(in_, d)) or (cfg[87] == 0)) then return end
+ if not F.meter_Meter_IsStock(in_, d) or cfg[87] == 0 then return end
  local st = F.pool_Pool_stockOf(in_)
- F.policy_Breaker_Sample(st, 9, (F.pool_Pool_rule()), once[1], remaining, (in_[4] + own))
+ F.policy_Breaker_Sample(st, 9, (F.pool_Pool_rule()), once[1], remaining, in_[4] + own)
  F.pool_Pool_judgeStock(st, in_, F.meter_Meter_Room(in_, d, r))
 end
 F.pool_ticket_cost = function(tk, limit) -- internal/pool/learn.go:111
- if (tk ~= nil) then
+ if tk ~= nil then
   for k = 0, tk[25] - 1 do
    local c, c_o = tk, (k)*5+35
-   if (c[c_o+5] == limit) then return c[c_o+1] end
+   if c[c_o+5] == limit then return c[c_o+1] end
   end
  end
  return 0
 end
 F.pool_Pool_explained = function(in_, made, used) -- internal/pool/model.go:227
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
- do
-  local ours, known = F.meter_Meter_MostUsed(in_, d, r, once[1], made)
-  if ((not known) or (used <= ours)) then return false end
- end
+ local ours, known = F.meter_Meter_MostUsed(in_, d, r, once[1], made)
+ if not known or used <= ours then return false end
  if F.pool_Pool_mayBeWindow(in_, used) then
   F.pool_Pool_turn(in_, d[4], used, 0)
   return true
  end
- if (in_[28] == 0) then return false end
- local m = (S_models[in_[28]] or ld(S_models, in_[28]))
- if (((d[1] == 0) or (not (m[13] ~= 0))) or (m[12] ~= 0)) then return false end
+ if in_[28] == 0 then return false end
+ local m = S_models[in_[28]] or ld(S_models, in_[28])
+ if d[1] == 0 or m[13] == 0 or m[12] ~= 0 then return false end
  m[12] = 1
  return true
 end
 F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough) -- internal/meter/observe.go:64
  local ours, known = F.meter_Meter_MostUsed(m, d, r, t, made)
- if (((not known) or (used <= ours)) or (used > 1099511627776)) then return end
- local more = (used - ours)
- do
-  if F.meter_Meter_isFixed(m, d) then
-   m[5] = (m[5] + more)
-  elseif F.meter_Meter_slices(m, d) then
-   F.meter_Meter_add(m, d, r, t, more)
-   m[10] = t
-  else
-   F.meter_Meter_add(m, d, r, t, more)
-  end
- end
- if (not rough) then m[9] = (m[9] + more) end
+ if not known or used <= ours or used > 1099511627776 then return end
+ local more = used - ours
+ if F.meter_Meter_isFixed(m, d) then m[5] = m[5] + more
+ elseif F.meter_Meter_slices(m, d) then
+  F.meter_Meter_add(m, d, r, t, more)
+  m[10] = t
+ else F.meter_Meter_add(m, d, r, t, more) end
+ if not rough then m[9] = m[9] + more end
 end
 F.pause_State_Succeeded = function(g, t, granted, ticket) -- internal/pause/pause.go:295
  F.pause_State_pass(g, t)
- if (granted <= g[3]) then return end
+ if granted <= g[3] then return end
  g[4], g[5] = 0, 0
- if ((((g[1] == 2) or (g[1] == 1))) and (g[6] == ticket)) then
-  g[2] = (g[2] < t and g[2] or t)
+ if (g[1] == 2 or g[1] == 1) and g[6] == ticket then
+  g[2] = g[2] < t and g[2] or t
   F.pause_State_ramp(g, t)
  end
 end
 F.pool_Pool_gateFor = function(op, who, who_o) -- internal/pool/pauses.go:250
- local g = (S_gates[F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])))
+ local g = S_gates[F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5]))
  F.pool_Pool_setCause(g, op)
  return g
 end
 F.pause_State_Throttled = function(g, t, granted, hint, b, b_o) -- internal/pause/pause.go:184
  F.pause_State_pass(g, t)
  hint = F.pause_plausible(hint)
- if (granted <= g[3]) then
-  if ((g[1] == 1) and (hint > 0)) then
-   F.pause_State_prolong(g, (t + (hint < 86400000000 and hint or 86400000000)), b[b_o+3])
+ if granted <= g[3] then
+  if g[1] == 1 and hint > 0 then
+   F.pause_State_prolong(g, t + (hint < 86400000000 and hint or 86400000000), b[b_o+3])
   end
   return false
  end
- g[4] = (g[4] + 1)
- local end_ = (t + F.pause_pauseFor(hint, b, b_o, g[4]))
- if (hint == 0) then end_ = max(end_, F.pause_State_end(g, t)) end
- F.pause_State_pause(g, t, end_, min(end_, (t + b[b_o+3])))
+ g[4] = g[4] + 1
+ local end_ = t + F.pause_pauseFor(hint, b, b_o, g[4])
+ if hint == 0 then end_ = max(end_, F.pause_State_end(g, t)) end
+ F.pause_State_pause(g, t, end_, min(end_, t + b[b_o+3]))
  g[10] = b[b_o+3]
  return true
 end
 F.pause_State_Overloaded = function(g, t, granted, hint, b, b_o, every) -- internal/pause/pause.go:214
  F.pause_State_pass(g, t)
- if (granted <= g[3]) then return false end
- g[5] = (g[5] + 1)
- local end_ = max((t + F.pause_pauseFor(F.pause_plausible(hint), b, b_o, g[5])), F.pause_State_end(g, t))
- F.pause_State_pause(g, t, end_, min(end_, (t + every)))
+ if granted <= g[3] then return false end
+ g[5] = g[5] + 1
+ local end_ = max(t + F.pause_pauseFor(F.pause_plausible(hint), b, b_o, g[5]), F.pause_State_end(g, t))
+ F.pause_State_pause(g, t, end_, min(end_, t + every))
  g[10] = every
  return true
 end
 F.pause_State_Exhausted = function(g, t, granted, wait) -- internal/pause/pause.go:244
- if (F.pause_plausible(wait) <= 0) then return false end
+ if F.pause_plausible(wait) <= 0 then return false end
  F.pause_State_pass(g, t)
- if ((granted > g[3]) or (g[1] == 1)) then F.pause_State_hold(g, t, wait) end
+ if granted > g[3] or g[1] == 1 then F.pause_State_hold(g, t, wait) end
  return true
 end
 F.pool_Pool_mayBeWindow = function(in_, used) -- internal/pool/model.go:253
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
- if ((((d[1] ~= 0) or (r == nil)) or F.pool_ownBurst((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1)))) or (used > (F.meter_Ring_Recent(r, d, once[1]) + in_[4]))) then
+ if d[1] ~= 0 or r == nil or F.pool_ownBurst((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))) or used > F.meter_Ring_Recent(r, d, once[1]) + in_[4] then
   return false
  end
- if (in_[28] == 0) then return true end
- local m = (S_models[in_[28]] or ld(S_models, in_[28]))
- return ((not (m[11] ~= 0)) and (((m[15] == 0) or (m[14] > 0))))
+ if in_[28] == 0 then return true end
+ local m = S_models[in_[28]] or ld(S_models, in_[28])
+ return m[11] == 0 and (m[15] == 0 or m[14] > 0)
 end
-F.meter_Ring_Unbrief = function(r, d) -- internal/meter/ring.go:157
- if (((r ~= nil) and (d[2] ~= 2)) and (r[4] == 0)) then r[4] = d[6] end
-end
+F.meter_Ring_Unbrief = function(r, d) if r ~= nil and d[2] ~= 2 and r[4] == 0 then r[4] = d[6] end end -- internal/meter/ring.go:157
 F.pool_Pool_turn = function(in_, window, seen, unseen) -- internal/pool/model.go:209
  local l = (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))
- local m = F.pool_Pool_modelOf(in_)
- local d = copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
+ local m, d = F.pool_Pool_modelOf(in_), copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  d[1], d[4] = 1, window
  F.meter_Def_Reslice(d)
- if ((band(cfg[61], ((1 * 2^(in_[11])))) ~= 0) and (F.pool_Pool_defOf(in_)[1] ~= 1)) then in_[18] = slabNew(S_paces) end
- if ((l[4] > 0) and (not (l[11] ~= 0))) then in_[1] = (in_[1] < l[4] and in_[1] or l[4]) end
- F.meter_Meter_Turn(in_, F.pool_Pool_defOf(in_), d, F.pool_Pool_ring(in_), once[1], (seen < in_[1] and seen or in_[1]), (unseen < in_[1] and unseen or in_[1]))
+ if band(cfg[61], (1 * 2^(in_[11]))) ~= 0 and F.pool_Pool_defOf(in_)[1] ~= 1 then in_[18] = slabNew(S_paces) end
+ if l[4] > 0 and l[11] == 0 then in_[1] = in_[1] < l[4] and in_[1] or l[4] end
+ F.meter_Meter_Turn(in_, F.pool_Pool_defOf(in_), d, F.pool_Pool_ring(in_), once[1], seen < in_[1] and seen or in_[1], unseen < in_[1] and unseen or in_[1])
  move(m, 0, d, 0, 9)
  m[10] = 1
  m[14] = 0
 end
 F.meter_Ring_Odd = function(r, d, t) -- internal/meter/ring.go:143
- if ((r == nil) or (d[2] == 2)) then return false end
- r[4] = min((2 * F.meter_Ring_slack(r, d)), d[8])
- local again = ((r[7] ~= 0) and ((t - r[7]) <= 3600000000))
+ if r == nil or d[2] == 2 then return false end
+ r[4] = min(2 * F.meter_Ring_slack(r, d), d[8])
+ local again = r[7] ~= 0 and t - r[7] <= 3600000000
  r[7] = t
- if again then r[5], r[6] = min((r[5] + 50), 500), t end
+ if again then r[5], r[6] = min(r[5] + 50, 500), t end
  return again
 end
 F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o) -- internal/pool/lifecycle.go:240
  local stated = 0
- for k = 0, tk[25] - 1 do
-  stated = bor(stated, (1 * 2^(tk[(k)*5+40])))
- end
+ for k = 0, tk[25] - 1 do stated = bor(stated, (1 * 2^(tk[(k)*5+40]))) end
  for limit = 0, cfg[4] - 1 do
-  repeat
-   if (((amounts[amounts_o+limit+1] <= 0) or (band(stated, ((1 * 2^(limit)))) ~= 0)) or ((S_defs[limit+1] or ld(S_defs, limit+1))[1] == 3)) then
-    break
-   end
+  if not (amounts[amounts_o+limit+1] <= 0 or band(stated, (1 * 2^(limit))) ~= 0 or (S_defs[limit+1] or ld(S_defs, limit+1))[1] == 3) then
    local c, c_o = tk, (tk[25])*5+35
-   c[c_o+4], c[c_o+5] = F.pool_Pool_instOf(limit, tk, 9), (limit % 256)
+   c[c_o+4], c[c_o+5] = F.pool_Pool_instOf(limit, tk, 9), limit % 256
    c[c_o+1], c[c_o+2], c[c_o+3] = 0, once[1], 1
-   local in_ = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
+   local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
    in_[17] = F.pool_Pool_age()
-   if (unscoped[limit][2] == nil) then in_[16] = (in_[16] + 1) end
-   tk[25] = (tk[25] + 1)
-  until true
+   if unscoped[limit][2] == nil then in_[16] = in_[16] + 1 end
+   tk[25] = tk[25] + 1
+  end
  end
 end
 F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual) -- internal/meter/charge.go:227
- if (d[1] == 3) then
- elseif (actual < c[c_o+1]) then
-  F.meter_Meter_reduce(m, d, r, t, c, c_o, (c[c_o+1] - actual))
+ if d[1] == 3 then
+ elseif actual < c[c_o+1] then
+  F.meter_Meter_reduce(m, d, r, t, c, c_o, c[c_o+1] - actual)
   c[c_o+1] = actual
- elseif (actual > c[c_o+1]) then
-  local more = {(actual - c[c_o+1]),0,0}
-  do
-   if (c[c_o+3] == 1) then
-    F.meter_Meter_hold(m, d, more[1])
-   elseif ((c[c_o+3] == 2) and (t < c[c_o+2])) then
-    F.meter_Meter_chargeAt(m, d, r, more, 0, c[c_o+2])
-   else
-    F.meter_Meter_Bind(m, d, r, t, c, c_o)
-    F.meter_Meter_add(m, d, r, t, more[1])
-   end
+ elseif actual > c[c_o+1] then
+  local more = {actual - c[c_o+1],0,0}
+  if c[c_o+3] == 1 then F.meter_Meter_hold(m, d, more[1])
+  elseif (c[c_o+3] == 2 and t < c[c_o+2]) then F.meter_Meter_chargeAt(m, d, r, more, 0, c[c_o+2])
+  else
+   F.meter_Meter_Bind(m, d, r, t, c, c_o)
+   F.meter_Meter_add(m, d, r, t, more[1])
   end
   c[c_o+1] = actual
  end
 end
 F.pool_Pool_settled = function(tk, c, c_o, more) -- internal/pool/history.go:167
  local u = cfg[c[c_o+5]+33]
- if (u >= 0) then
+ if u >= 0 then
   local pd = F.pool_Pool_noted(tk)
-  if (pd ~= nil) then pd[u+12] = max((pd[u+12] + more), 0) end
+  if pd ~= nil then pd[u+12] = max(pd[u+12] + more, 0) end
  end
 end
 F.order_Queue_Settled = function(at, was, is) -- internal/order/tags.go:41
  local lane = F.order_Queue_findLane(at)
- if (lane == 0) then return end
+ if lane == 0 then return end
  local i = F.order_Queue_findMember(lane, at[8], at[4])
- if (i == 0) then return end
+ if i == 0 then return end
  local l, m = (S_qlanes[lane] or ld(S_qlanes, lane)), (S_qmembers[i] or ld(S_qmembers, i))
  local pt, pt_o = l, (at[8])*39+33
  for k = 0, l[20] - 1 do
   local tg, tg_o = pt, pt_o+(k)*2
-  F.order_correct(tg, tg_o, tg, tg_o+1, F.order_Queue_partCost(l, at[8], k, (is[k+17] - was[k+17])), (pt[pt_o+36] > 0))
-  local d = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
-  d[2] = (d[2] > tg[tg_o+2] and d[2] or tg[tg_o+2])
+  F.order_correct(tg, tg_o, tg, tg_o+1, F.order_Queue_partCost(l, at[8], k, is[k+17] - was[k+17]), pt[pt_o+36] > 0)
+  local d = S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4])
+  d[2] = d[2] > tg[tg_o+2] and d[2] or tg[tg_o+2]
   F.order_domain_level(d)
  end
  local before, _ = F.order_Costs_largest(was)
  local after, _ = F.order_Costs_largest(is)
- F.order_correct(m, 0, m, 1, (after - before), (m[6] > 0))
- pt[pt_o+34] = (pt[pt_o+34] > m[2] and pt[pt_o+34] or m[2])
+ F.order_correct(m, 0, m, 1, after - before, m[6] > 0)
+ pt[pt_o+34] = pt[pt_o+34] > m[2] and pt[pt_o+34] or m[2]
  F.order_part_level(pt, pt_o)
- if (m[6] > 0) then F.order_Queue_rekey(i) end
+ if m[6] > 0 then F.order_Queue_rekey(i) end
 end
 F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o) -- internal/meter/charge.go:162
- if (((c[c_o+3] ~= 1) or (d[1] == 3)) or (d[2] == 1)) then return end
- local bound = min((granted + F.meter_Ring_slack(r, d)), ((t > granted and t or granted) + F.meter_Meter_Brief(m, d, r)))
- if ((d[2] == 2) or (t >= bound)) then
-  F.meter_Meter_Bind(m, d, r, (t > granted and t or granted), c, c_o)
+ if c[c_o+3] ~= 1 or d[1] == 3 or d[2] == 1 then return end
+ local bound = min(granted + F.meter_Ring_slack(r, d), (t > granted and t or granted) + F.meter_Meter_Brief(m, d, r))
+ if d[2] == 2 or t >= bound then
+  F.meter_Meter_Bind(m, d, r, t > granted and t or granted, c, c_o)
   return 
  end
  F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
@@ -4159,22 +3607,22 @@ F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o) -- internal/meter/ch
 end
 F.pool_gateScope = function(scope, model, key) -- internal/pool/pauses.go:35
  scope = band(scope, 20)
- if ((band(scope, 4) == 0) or (model == 0)) then scope, model = band(scope, bnot(4)), 0 end
- if ((band(scope, 16) == 0) or (key == 0)) then scope, key = band(scope, bnot(16)), 0 end
+ if band(scope, 4) == 0 or model == 0 then scope, model = band(scope, bnot(4)), 0 end
+ if band(scope, 16) == 0 or key == 0 then scope, key = band(scope, bnot(16)), 0 end
  return scope, model, key
 end
 F.pool_Pool_splitLanes = function(scope) -- internal/pool/pauses.go:70
- if (band(scope, bnot(once[6])) == 0) then return end
+ if band(scope, bnot(once[6])) == 0 then return end
  once[6] = bor(once[6], scope)
  local waiting = {}
  do
   local i = 1
-  while (i < slabEnd(S_tickets)) do
-   if ((S_tickets[i] or ld(S_tickets, i))[23] == 1) then
+  while i < slabEnd(S_tickets) do
+   if (S_tickets[i] or ld(S_tickets, i))[23] == 1 then
     local t1_ = waiting
     t1_[#t1_+1] = i
    end
-   i = (i + 1)
+   i = i + 1
   end
  end
  sortBy(waiting, function(a, b)
@@ -4188,70 +3636,63 @@ F.pool_Pool_splitLanes = function(scope) -- internal/pool/pauses.go:70
  local t5_ = waiting
  for t4_ = 0, #t5_ - 1 do
   local i = t5_[t4_+1]
-  local tk = (S_tickets[i] or ld(S_tickets, i))
+  local tk = S_tickets[i] or ld(S_tickets, i)
   local costs = F.pool_Pool_costs(tk)
   tk[17], tk[28] = F.order_Queue_Push((F.pool_Pool_position(tk)), i, costs, false), 0
  end
 end
 F.pause_State_hold = function(g, t, wait) -- internal/pause/pause.go:262
- local quiet = (t + wait)
- if (g[1] == 1) then quiet = (quiet > g[9] and quiet or g[9]) end
- F.pause_State_pause(g, t, max((t + wait), F.pause_State_end(g, t)), quiet)
+ local quiet = t + wait
+ if g[1] == 1 then quiet = quiet > g[9] and quiet or g[9] end
+ F.pause_State_pause(g, t, max(t + wait, F.pause_State_end(g, t)), quiet)
 end
-F.policy_mirrored = function(k) -- internal/policy/scatter.go:48
- return floor(reverse16((k % 65536)) / 2^(1))
-end
+F.policy_mirrored = function(k) return floor(reverse16(k % 65536) / 2^(1)) end -- internal/policy/scatter.go:48
 F.pool_Pool_heedsLoss = function(limit) -- internal/pool/forget.go:82
- return (((band(cfg[61], ((1 * 2^(limit)))) ~= 0) and ((S_defs[limit+1] or ld(S_defs, limit+1))[2] ~= 2)) and (cfg[limit+62] <= 600000000))
+ return band(cfg[61], (1 * 2^(limit))) ~= 0 and (S_defs[limit+1] or ld(S_defs, limit+1))[2] ~= 2 and cfg[limit+62] <= 600000000
 end
 F.meter_Meter_Lose = function(m, d, r, t, lost) -- internal/meter/withheld.go:44
- local mark = (lost + d[8])
- local more = (m[1] - F.meter_Meter_Used(m, d, r))
- if ((m[1] == 0) or (more <= 0)) then return end
- if (d[1] == 3) then
+ local mark, more = lost + d[8], m[1] - F.meter_Meter_Used(m, d, r)
+ if m[1] == 0 or more <= 0 then return end
+ if d[1] == 3 then
  elseif F.meter_Meter_isFixed(m, d) then
-  if (mark < m[10]) then
-   if ((mark < (m[10] - d[4])) or ((m[8] - d[4]) <= t)) then return end
-   m[7], m[8], m[10], m[6] = (m[7] - d[4]), (m[8] - d[4]), (m[10] - d[4]), m[5]
+  if mark < m[10] then
+   if mark < m[10] - d[4] or m[8] - d[4] <= t then return end
+   m[7], m[8], m[10], m[6] = m[7] - d[4], m[8] - d[4], m[10] - d[4], m[5]
   end
-  m[5] = (m[5] + more)
-  if (mark >= m[7]) then m[6] = (m[6] + more) end
+  m[5] = m[5] + more
+  if mark >= m[7] then m[6] = m[6] + more end
  elseif F.meter_Meter_slices(m, d) then
   if F.meter_Ring_live(r, d, mark) then F.meter_Meter_add(m, d, r, mark, more) end
- elseif (mark > t) then
+ elseif mark > t then
   local c = {more,0,0}
   F.meter_Meter_chargeAt(m, d, r, c, 0, mark)
  else
   local n, w = F.meter_Meter_rate(m, d)
-  if ((n > 0) and ((t - mark) > quo(4503599627370496, n))) then return end
-  more = (more - quo(mul(((t - mark)), n), (w > 1 and w or 1)))
-  if (more > 0) then F.meter_Meter_add(m, d, r, t, more) end
+  if n > 0 and t - mark > quo(4503599627370496, n) then return end
+  more = more - quo(mul(t - mark, n), w > 1 and w or 1)
+  if more > 0 then F.meter_Meter_add(m, d, r, t, more) end
  end
 end
 F.order_Queue_leaveSpot = function(f) -- internal/order/park.go:78
- local fl = (S_qflows[f] or ld(S_qflows, f))
- local s = (S_qspots[fl[16]] or ld(S_qspots, fl[16]))
+ local fl = S_qflows[f] or ld(S_qflows, f)
+ local s = S_qspots[fl[16]] or ld(S_qspots, fl[16])
  F.flat_Tree_Delete(s, 2, fl[17])
- if (s[3] == 0) then
+ if s[3] == 0 then
   indexRemove(X.spotIx, F.order_onHash(s[1]), fl[16])
   slabFree(S_qspots, fl[16])
  end
  fl[16], fl[17] = 0, 0
 end
 F.flat_Tree_Delete = function(root, root_o, i) -- internal/flat/tree.go:69
- local n = (S_tnodes[i] or ld(S_tnodes, i))
- do
-  while ((n[4] ~= 0) and (n[5] ~= 0)) do
-   if ((S_tnodes[n[4]] or ld(S_tnodes, n[4]))[7] > (S_tnodes[n[5]] or ld(S_tnodes, n[5]))[7]) then
-    F.flat_Tree_rotateUp(root, root_o, n[4])
-   else
-    F.flat_Tree_rotateUp(root, root_o, n[5])
-   end
-  end
+ local n = S_tnodes[i] or ld(S_tnodes, i)
+ while n[4] ~= 0 and n[5] ~= 0 do
+  if (S_tnodes[n[4]] or ld(S_tnodes, n[4]))[7] > (S_tnodes[n[5]] or ld(S_tnodes, n[5]))[7] then
+   F.flat_Tree_rotateUp(root, root_o, n[4])
+  else F.flat_Tree_rotateUp(root, root_o, n[5]) end
  end
  local child = n[4]
- if (child == 0) then child = n[5] end
- if (child ~= 0) then
+ if child == 0 then child = n[5] end
+ if child ~= 0 then
   local t1_ = (S_tnodes[child] or ld(S_tnodes, child))
   t1_[6] = n[6]
  end
@@ -4260,109 +3701,85 @@ F.flat_Tree_Delete = function(root, root_o, i) -- internal/flat/tree.go:69
 end
 F.flat_Tree_Insert = function(root, root_o, key, value) -- internal/flat/tree.go:31
  local i = slabNew(S_tnodes)
- local n = (S_tnodes[i] or ld(S_tnodes, i))
+ local n = S_tnodes[i] or ld(S_tnodes, i)
  n[1], n[2], n[3], n[4], n[5], n[6], n[7] = key[1], key[2], value, 0, 0, 0, F.flat_Tree_priority()
- if (root[root_o+1] == 0) then
+ if root[root_o+1] == 0 then
   root[root_o+1] = i
   return i
  end
- do
-  local at = root[root_o+1]
-  while true do
-   local a = (S_tnodes[at] or ld(S_tnodes, at))
-   local next_, next__o = a, 4
-   if F.flat_Key_Less(key, a) then next_, next__o = a, 3 end
-   if (next_[next__o+1] == 0) then
-    next_[next__o+1] = i
-    n[6] = at
-    break
-   end
-   at = next_[next__o+1]
+ local at = root[root_o+1]
+ while true do
+  local a = S_tnodes[at] or ld(S_tnodes, at)
+  local next_, next__o = a, 4
+  if F.flat_Key_Less(key, a) then next_, next__o = a, 3 end
+  if next_[next__o+1] == 0 then
+   next_[next__o+1] = i
+   n[6] = at
+   break
   end
+  at = next_[next__o+1]
  end
- do
-  while ((n[6] ~= 0) and ((S_tnodes[n[6]] or ld(S_tnodes, n[6]))[7] < n[7])) do
-   F.flat_Tree_rotateUp(root, root_o, i)
-  end
- end
+ while n[6] ~= 0 and (S_tnodes[n[6]] or ld(S_tnodes, n[6]))[7] < n[7] do F.flat_Tree_rotateUp(root, root_o, i) end
  return i
 end
 F.order_Queue_findLeast = function() -- internal/order/heads.go:54
- if (cfg[84] == 2) then return end
+ if cfg[84] == 2 then return end
  do
   local i = counts[14]
-  while (i ~= 0) do
-   do
-    local k, l = 0, (S_qlanes[i] or ld(S_qlanes, i))
-    while (k < l[20]) do
-     local t1_ = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
-     t1_[12] = 9.2233720368547758e+18
-     k = (k + 1)
-    end
+  while i ~= 0 do
+   local k, l = 0, (S_qlanes[i] or ld(S_qlanes, i))
+   while k < l[20] do
+    local t1_ = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
+    t1_[12] = 9.2233720368547758e+18
+    k = k + 1
    end
    i = (S_qlanes[i] or ld(S_qlanes, i))[23]
   end
  end
  local i = counts[14]
- while (i ~= 0) do
-  local l = (S_qlanes[i] or ld(S_qlanes, i))
+ while i ~= 0 do
+  local l = S_qlanes[i] or ld(S_qlanes, i)
   for c = 0, 9 - 1 do
-   repeat
-    if (l[c+25] == 0) then break end
+   if l[c+25] ~= 0 then
     for k = 0, l[20] - 1 do
-     local d = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
+     local d = S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4])
      d[12] = min(d[12], l[(c)*39+(k)*2+34])
     end
-   until true
+   end
   end
   i = (S_qlanes[i] or ld(S_qlanes, i))[23]
  end
 end
 F.order_Queue_laneHeads = function(i, strict, each) -- internal/order/heads.go:78
- local l = (S_qlanes[i] or ld(S_qlanes, i))
- local within = F.order_Strictness_in(strict, l)
- local first = #T[3]
+ local l = S_qlanes[i] or ld(S_qlanes, i)
+ local within, first = F.order_Strictness_in(strict, l), #T[3]
  for c = 0, 9 - 1 do
-  local t2_ = false
-  repeat
-   if (l[c+25] == 0) then break end
+  if l[c+25] ~= 0 then
    local n = F.flat_Tree_Min(l[c+25])
-   local t3_ = (F.order_Queue_rankOf(c, F.order_Queue_lead(l, c), (F.flat_Tree_KeyOf(n))[2], (strict[1] ~= 0)))
-   local h = {(S_qflows[F.flat_Tree_Value(n)] or ld(S_qflows, F.flat_Tree_Value(n)))[11],i,((c + 2147483648) % 4294967296 - 2147483648),t3_[1],t3_[2],t3_[3]}
-   do
-    if ((#T[3] == first) or (each and (not within))) then
-     local t4_ = T[3]
-     t4_[#t4_+1] = copy_(h, 0, 6)
-    elseif each then
-     do
-      local above = copy_(T[3][(#T[3] - 1)+1], 3, 3)
-      if (F.order_rank_compare(h, 3, above, 0) <= 0) then move(h, 3, (F.order_rank_next(above, 0)), 0, 3) end
-     end
-     local t5_ = T[3]
-     t5_[#t5_+1] = copy_(h, 0, 6)
-    elseif ((not within) and (F.order_rank_compare(h, 3, T[3][first+1], 3) < 0)) then
-     move(T[3][first+1], 0, h, 0, 6)
-    end
-   end
-   if (within and (not each)) then
-    t2_ = true
-    break
-   end
-  until true
-  if t2_ then break end
+   local t2_ = (F.order_Queue_rankOf(c, F.order_Queue_lead(l, c), (F.flat_Tree_KeyOf(n))[2], strict[1] ~= 0))
+   local h = {(S_qflows[F.flat_Tree_Value(n)] or ld(S_qflows, F.flat_Tree_Value(n)))[11],i,(c + 2147483648) % 4294967296 - 2147483648,t2_[1],t2_[2],t2_[3]}
+   if #T[3] == first or (each and not within) then
+    local t3_ = T[3]
+    t3_[#t3_+1] = copy_(h, 0, 6)
+   elseif each then
+    local above = copy_(T[3][(#T[3] - 1)+1], 3, 3)
+    if F.order_rank_compare(h, 3, above, 0) <= 0 then move(h, 3, (F.order_rank_next(above, 0)), 0, 3) end
+    local t4_ = T[3]
+    t4_[#t4_+1] = copy_(h, 0, 6)
+   elseif (not within and F.order_rank_compare(h, 3, T[3][first+1], 3) < 0) then move(T[3][first+1], 0, h, 0, 6) end
+   if within and not each then break end
+  end
  end
- return (#T[3] > first)
+ return #T[3] > first
 end
 F.order_Queue_retire = function(i) -- internal/order/tags.go:107
- local l = (S_qlanes[i] or ld(S_qlanes, i))
- if (l[21] > 0) then return end
+ local l = S_qlanes[i] or ld(S_qlanes, i)
+ if l[21] > 0 then return end
  for c = 0, 9 - 1 do
   local pt, pt_o = l, (c)*39+33
-  for k = 0, l[20] - 1 do
-   if (pt[pt_o+(k)*2+2] > (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))[1]) then return end
-  end
+  for k = 0, l[20] - 1 do if pt[pt_o+(k)*2+2] > (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))[1] then return end end
   F.order_Queue_forget(pt, pt_o)
-  if (pt[pt_o+38] ~= 0) then return end
+  if pt[pt_o+38] ~= 0 then return end
  end
  F.order_Queue_dropLane(i)
 end
@@ -4370,54 +3787,39 @@ F.order_rank_compare = function(a, a_o, b, b_o) -- internal/order/heads.go:23
  return firstOf(compare(a[a_o+1], b[b_o+1]), compare(a[a_o+2], b[b_o+2]), compare(a[a_o+3], b[b_o+3]))
 end
 F.pool_Pool_strictFrom = function(phase) -- internal/pool/pauses.go:182
- local s = {0,false}
- do
-  local i = once[26]
-  while (i ~= 0) do
-   local g = (S_gates[i] or ld(S_gates, i))
-   F.pause_State_Allow(g, once[1])
-   do
-    if ((g[1] < phase) or (g[1] == 0)) then
-    elseif (g[13] == 0) then
-     s[1] = 1
-    else
-     s[2] = function(lane)
-      return F.pool_Pool_strictLane(lane, phase)
-     end
-    end
+ local s, i = {0,false}, once[26]
+ while i ~= 0 do
+  local g = S_gates[i] or ld(S_gates, i)
+  F.pause_State_Allow(g, once[1])
+  if g[1] < phase or g[1] == 0 then
+  elseif g[13] == 0 then s[1] = 1
+  else
+   s[2] = function(lane)
+    return F.pool_Pool_strictLane(lane, phase)
    end
-   i = (S_gates[i] or ld(S_gates, i))[18]
   end
+  i = (S_gates[i] or ld(S_gates, i))[18]
  end
  return copy_(s, 0, 2)
 end
-F.order_Head_Class = function(h) -- internal/order/heads.go:18
- return h[3]
-end
-F.pool_rankOf = function(class) -- internal/pool/ticket.go:176
- return (class + 1)
-end
+F.order_Head_Class = function(h) return h[3] end -- internal/order/heads.go:18
+F.pool_rankOf = function(class) return class + 1 end -- internal/pool/ticket.go:176
 F.order_Queue_ParkedBefore = function(w, on) -- internal/order/park.go:60
  local h, seq = F.order_onHash(on), (S_qwaiters[w] or ld(S_qwaiters, w))[5]
- do
-  local i, p = indexSeek(X.spotIx, h, 0)
-  while (i ~= 0) do
-   do
-    local s = (S_qspots[i] or ld(S_qspots, i))
-    if ((s[1] == on) and ((F.flat_Tree_KeyOf(F.flat_Tree_Min(s[3])))[1] < seq)) then return true end
-   end
-   local t1_, t2_ = indexSeek(X.spotIx, h, p)
-   i = t1_
-   p = t2_
-  end
+ local i, p = indexSeek(X.spotIx, h, 0)
+ while i ~= 0 do
+  local s = S_qspots[i] or ld(S_qspots, i)
+  if s[1] == on and (F.flat_Tree_KeyOf(F.flat_Tree_Min(s[3])))[1] < seq then return true end
+  local t1_, t2_ = indexSeek(X.spotIx, h, p)
+  i = t1_
+  p = t2_
  end
  return false
 end
 F.pool_inst_readyAt = function(in_, d, r, t, amount) -- internal/pool/insts.go:295
- local at = F.meter_Meter_ReadyAt(in_, d, r, t, amount)
- do
-  local most = F.meter_Meter_Open(in_, d, r)
-  if ((amount > most) and (amount <= (in_[1] - F.meter_Meter_Withheld(in_, d)))) then at = min(at, F.meter_Meter_ReadyAt(in_, d, r, t, most)) end
+ local at, most = F.meter_Meter_ReadyAt(in_, d, r, t, amount), F.meter_Meter_Open(in_, d, r)
+ if amount > most and amount <= in_[1] - F.meter_Meter_Withheld(in_, d) then
+  at = min(at, F.meter_Meter_ReadyAt(in_, d, r, t, most))
  end
  return at
 end
@@ -4425,262 +3827,217 @@ F.order_Queue_spotOf = function(on, lane) -- internal/order/park.go:92
  local h = F.order_onHash(on)
  do
   local i, p = indexSeek(X.spotIx, h, 0)
-  while (i ~= 0) do
-   do
-    local s = (S_qspots[i] or ld(S_qspots, i))
-    if ((s[1] == on) and (s[2] == lane)) then return i end
-   end
+  while i ~= 0 do
+   local s = S_qspots[i] or ld(S_qspots, i)
+   if s[1] == on and s[2] == lane then return i end
    local t1_, t2_ = indexSeek(X.spotIx, h, p)
    i = t1_
    p = t2_
   end
  end
  local i = slabNew(S_qspots)
- local s = (S_qspots[i] or ld(S_qspots, i))
+ local s = S_qspots[i] or ld(S_qspots, i)
  s[1], s[2] = on, lane
  indexAdd(X.spotIx, h, i)
  return i
 end
-F.pool_inst_begin = function(in_, pass) -- internal/pool/serve.go:213
- if (in_[20] ~= pass) then in_[20], in_[21], in_[14] = pass, 0, 0 end
-end
+F.pool_inst_begin = function(in_, pass) if in_[20] ~= pass then in_[20], in_[21], in_[14] = pass, 0, 0 end end -- internal/pool/serve.go:213
 F.pool_inst_claimed = function(in_, pass) -- internal/pool/serve.go:205
- if (in_[20] ~= pass) then return 0 end
+ if in_[20] ~= pass then return 0 end
  return in_[21]
 end
 F.meter_Meter_ReadyAt = function(m, d, r, t, need) -- internal/meter/ready.go:8
- if (m[1] == 0) then return t end
+ if m[1] == 0 then return t end
  local at = F.meter_Meter_readyWithin(m, d, r, t, need, F.meter_Meter_Open(m, d, r))
- if (r == nil) then return at end
- do
-  local cut, step_ = (r[5] - 10), (r[6] + 3600000000)
-  while ((cut > (-10)) and (step_ < at)) do
-   at = min(at, max(step_, F.meter_Meter_readyWithin(m, d, r, t, need, (F.meter_Meter_less(m, (cut > 0 and cut or 0)) - F.meter_Meter_Withheld(m, d)))))
-   cut, step_ = (cut - 10), (step_ + 3600000000)
-  end
+ if r == nil then return at end
+ local cut, step_ = r[5] - 10, r[6] + 3600000000
+ while cut > (-10) and step_ < at do
+  at = min(at, max(step_, F.meter_Meter_readyWithin(m, d, r, t, need, F.meter_Meter_less(m, cut > 0 and cut or 0) - F.meter_Meter_Withheld(m, d))))
+  cut, step_ = cut - 10, step_ + 3600000000
  end
  return at
 end
-F.pause_State_LimitsBind = function(g) -- internal/pause/pause.go:161
- if (g[1] == 3) then g[1] = 0 end
-end
+F.pause_State_LimitsBind = function(g) if g[1] == 3 then g[1] = 0 end end -- internal/pause/pause.go:161
 F.order_Queue_Granted = function(w, costs) -- internal/order/tags.go:5
  local wt = copy_((S_qwaiters[w] or ld(S_qwaiters, w)), 0, 7)
- local fl = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
+ local fl = S_qflows[wt[1]] or ld(S_qflows, wt[1])
  local member = fl[9]
  local l, m = (S_qlanes[fl[10]] or ld(S_qlanes, fl[10])), (S_qmembers[member] or ld(S_qmembers, member))
  local pt, pt_o = l, (m[10])*39+33
  for i = 0, l[20] - 1 do
   local d, tg, tg_o = (S_qdomains[l[i+4]] or ld(S_qdomains, l[i+4])), pt, pt_o+(i)*2
-  d[1] = (d[1] > tg[tg_o+1] and d[1] or tg[tg_o+1])
-  tg[tg_o+2] = (tg[tg_o+1] + F.order_Queue_partCost(l, m[10], i, costs[i+17]))
+  d[1] = d[1] > tg[tg_o+1] and d[1] or tg[tg_o+1]
+  tg[tg_o+2] = tg[tg_o+1] + F.order_Queue_partCost(l, m[10], i, costs[i+17])
   tg[tg_o+1] = tg[tg_o+2]
-  d[2] = (d[2] > tg[tg_o+2] and d[2] or tg[tg_o+2])
+  d[2] = d[2] > tg[tg_o+2] and d[2] or tg[tg_o+2]
  end
  F.order_Queue_carry()
- pt[pt_o+33] = (pt[pt_o+33] > m[1] and pt[pt_o+33] or m[1])
- m[2] = (m[1] + wt[6])
+ pt[pt_o+33] = pt[pt_o+33] > m[1] and pt[pt_o+33] or m[1]
+ m[2] = m[1] + wt[6]
  m[1] = m[2]
- pt[pt_o+34] = (pt[pt_o+34] > m[2] and pt[pt_o+34] or m[2])
+ pt[pt_o+34] = pt[pt_o+34] > m[2] and pt[pt_o+34] or m[2]
  F.order_Queue_Remove(w)
- if (m[6] > 0) then F.order_Queue_rekey(member) end
+ if m[6] > 0 then F.order_Queue_rekey(member) end
  F.order_Queue_forget(pt, pt_o)
 end
 F.order_Queue_Ahead = function(w, above) -- internal/order/ahead.go:18
- local wt = (S_qwaiters[w] or ld(S_qwaiters, w))
- local fl = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
- local others = (counts[4] - wt[6])
- if (others <= 0) then return 0 end
- if (cfg[84] == 2) then
-  if ((fl[11] == w) and (wt[3] ~= 0)) then return 0 end
+ local wt = S_qwaiters[w] or ld(S_qwaiters, w)
+ local fl, others = S_qflows[wt[1]] or ld(S_qflows, wt[1]), counts[4] - wt[6]
+ if others <= 0 then return 0 end
+ if cfg[84] == 2 then
+  if fl[11] == w and wt[3] ~= 0 then return 0 end
   return 1024
  end
- local class = fl[8]
- local l = (S_qlanes[fl[10]] or ld(S_qlanes, fl[10]))
- local pt, pt_o = l, (class)*39+33
- local own = ((S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))[3] - wt[6])
- if (fl[11] == w) then own = 0 end
- local ahead = min((own + F.order_Queue_sooner(w, own)), (pt[pt_o+35] - wt[6]))
- ahead = (ahead + F.order_Queue_higher(l, class, wt[7], ahead, above))
- return quo(((ahead < others and ahead or others) * 1024), others)
+ local class, l = fl[8], S_qlanes[fl[10]] or ld(S_qlanes, fl[10])
+ local pt, pt_o, own = l, (class)*39+33, (S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))[3] - wt[6]
+ if fl[11] == w then own = 0 end
+ local ahead = min(own + F.order_Queue_sooner(w, own), pt[pt_o+35] - wt[6])
+ ahead = ahead + F.order_Queue_higher(l, class, wt[7], ahead, above)
+ return quo((ahead < others and ahead or others) * 1024, others)
 end
 F.order_Share = function(amount, ahead) -- internal/order/ahead.go:84
- return (mul(quo(amount, 1024), ahead) + quo(mul(fmod(amount, 1024), ahead), 1024))
+ return mul(quo(amount, 1024), ahead) + quo(mul(fmod(amount, 1024), ahead), 1024)
 end
 F.pool_Pool_estimate = function(in_, d, r, before, need) -- internal/pool/serve.go:262
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
- if (d[9] ~= 0) then at = min(at, (once[154] > once[1] and once[154] or once[1])) end
+ if d[9] ~= 0 then at = min(at, once[154] > once[1] and once[154] or once[1]) end
  return at
 end
 F.pool_holdCode = function(ph) -- internal/pool/pauses.go:307
  local t1_ = ph
- if t1_ == 2 then
-  return 4
- elseif t1_ == 3 then
-  return 5
- else
-  return 3
- end
+ if t1_ == 2 then return 4
+ elseif t1_ == 3 then return 5
+ else return 3 end
 end
 F.meter_Ring_sent = function(r, d, t, amount) -- internal/meter/ring.go:99
- if (r == nil) then return end
- do
-  local k = quo(t, d[4])
-  if (k > r[25]) then
-   local before = r[8]
-   if (k > (r[25] + 1)) then before = 0 end
-   r[2], r[8], r[25] = before, 0, k
-  end
+ if r == nil then return end
+ local k = quo(t, d[4])
+ if k > r[25] then
+  local before = r[8]
+  if k > r[25] + 1 then before = 0 end
+  r[2], r[8], r[25] = before, 0, k
  end
- r[8] = min((r[8] + amount), 4503599627370496)
+ r[8] = min(r[8] + amount, 4503599627370496)
 end
 F.meter_Meter_fill = function(m, d, r, amount) -- internal/meter/meter.go:171
  F.meter_Ring_stood(r, m[7], F.meter_Meter_certain(m))
- m[5] = (m[5] + amount)
+ m[5] = m[5] + amount
  F.meter_Meter_clamp(m, d)
 end
-F.meter_Meter_slices = function(m, d) -- internal/meter/meter.go:66
- return ((d[1] == 1) or ((d[1] == 2) and (m[8] == 0)))
-end
-F.meter_Ring_at = function(r, slice) -- internal/meter/ring.go:129
- return r.slot, (u64(slice) % 512)
-end
+F.meter_Meter_slices = function(m, d) return d[1] == 1 or (d[1] == 2 and m[8] == 0) end -- internal/meter/meter.go:66
+F.meter_Ring_at = function(r, slice) return r.slot, (u64(slice) % 512) end -- internal/meter/ring.go:129
 F.meter_Meter_settlePending = function(m, d, r, t) -- internal/meter/meter.go:156
- while ((r[3] > 0) and (mul(((r[1] + 1)), d[5]) <= t)) do
-  do
-   local c, c_o = F.meter_Ring_at(r, r[1])
-   if (c[c_o+1] > 0) then
-    F.meter_Meter_drain(m, d, mul(((r[1] + 1)), d[5]))
-    F.meter_Ring_sent(r, d, mul(((r[1] + 1)), d[5]), c[c_o+1])
-    F.meter_Meter_fill(m, d, r, c[c_o+1])
-    m[4] = (m[4] - c[c_o+1])
-    r[3] = (r[3] - c[c_o+1])
-    c[c_o+1] = 0
-   end
+ while r[3] > 0 and mul(r[1] + 1, d[5]) <= t do
+  local c, c_o = F.meter_Ring_at(r, r[1])
+  if c[c_o+1] > 0 then
+   F.meter_Meter_drain(m, d, mul(r[1] + 1, d[5]))
+   F.meter_Ring_sent(r, d, mul(r[1] + 1, d[5]), c[c_o+1])
+   F.meter_Meter_fill(m, d, r, c[c_o+1])
+   m[4] = m[4] - c[c_o+1]
+   r[3] = r[3] - c[c_o+1]
+   c[c_o+1] = 0
   end
-  r[1] = (r[1] + 1)
+  r[1] = r[1] + 1
  end
 end
 F.meter_Meter_drain = function(m, d, t) -- internal/meter/meter.go:127
- local dt = (t - m[7])
- if (dt <= 0) then return end
+ local dt = t - m[7]
+ if dt <= 0 then return end
  m[7] = t
- if ((m[5] == 0) or (m[2] == 0)) then return end
+ if m[5] == 0 or m[2] == 0 then return end
  local n, w = m[2], m[3]
- if (d[9] ~= 0) then
+ if d[9] ~= 0 then
   local t1_, t2_ = F.meter_Meter_rate(m, d)
   n = t1_
   w = t2_
-  if (n == 0) then return end
+  if n == 0 then return end
  end
- do
-  local hi, lo = 0, (u64(dt) * u64(n))
-  if ((hi ~= 0) or (lo >= u64((mul(m[5], w) - m[6])))) then
-   m[5], m[6], m[9] = 0, 0, 0
-   return 
-  end
+ local hi, lo = 0, (u64(dt) * u64(n))
+ if hi ~= 0 or lo >= u64((mul(m[5], w) - m[6])) then
+  m[5], m[6], m[9] = 0, 0, 0
+  return 
  end
- local acc = (m[6] + mul(dt, n))
+ local acc = m[6] + mul(dt, n)
  local drained = quo(acc, w)
- m[5] = (m[5] - drained)
- m[6] = (acc - mul(drained, w))
- m[9] = (m[9] < m[5] and m[9] or m[5])
+ m[5] = m[5] - drained
+ m[6] = acc - mul(drained, w)
+ m[9] = m[9] < m[5] and m[9] or m[5]
 end
 F.meter_Meter_expire = function(m, d, r, t) -- internal/meter/meter.go:199
- if (t < r[2]) then return end
- local first = quo(((t - d[4])), d[5])
- do
-  while ((r[1] < first) and (m[5] > 0)) do
-   do
-    local c, c_o = F.meter_Ring_at(r, r[1])
-    if (c[c_o+1] ~= 0) then
-     F.meter_Ring_came(r, d, (mul(((r[1] + 1)), d[5]) + d[4]), c[c_o+1])
-     m[5] = (m[5] - c[c_o+1])
-     c[c_o+1] = 0
-    end
-   end
-   r[1] = (r[1] + 1)
+ if t < r[2] then return end
+ local first = quo(t - d[4], d[5])
+ while r[1] < first and m[5] > 0 do
+  local c, c_o = F.meter_Ring_at(r, r[1])
+  if c[c_o+1] ~= 0 then
+   F.meter_Ring_came(r, d, mul(r[1] + 1, d[5]) + d[4], c[c_o+1])
+   m[5] = m[5] - c[c_o+1]
+   c[c_o+1] = 0
   end
+  r[1] = r[1] + 1
  end
- r[1] = (r[1] > first and r[1] or first)
- m[9] = (m[9] < m[5] and m[9] or m[5])
- if (((m[9] > 0) and F.meter_Meter_slices(m, d)) and ((t - m[10]) > d[4])) then m[9] = 0 end
- r[2] = (mul(((r[1] + 1)), d[5]) + d[4])
+ r[1] = r[1] > first and r[1] or first
+ m[9] = m[9] < m[5] and m[9] or m[5]
+ if m[9] > 0 and F.meter_Meter_slices(m, d) and t - m[10] > d[4] then m[9] = 0 end
+ r[2] = mul(r[1] + 1, d[5]) + d[4]
 end
 F.meter_Ring_regain = function(r, t) -- internal/meter/ring.go:163
- while ((r[5] > 0) and ((t - r[6]) >= 3600000000)) do
-  r[5], r[6] = max((r[5] - 10), 0), (r[6] + 3600000000)
- end
+ while r[5] > 0 and t - r[6] >= 3600000000 do r[5], r[6] = max(r[5] - 10, 0), r[6] + 3600000000 end
 end
 F.meter_Meter_Used = function(m, d, r) -- internal/meter/meter.go:47
- if (d[1] == 3) then
-  return m[4]
- elseif F.meter_Meter_isFixed(m, d) then
-  return m[5]
- else
-  return (m[5] + m[4])
- end
+ if d[1] == 3 then return m[4]
+ elseif F.meter_Meter_isFixed(m, d) then return m[5]
+ else return m[5] + m[4] end
 end
-F.meter_SlowBeyond = function(d, r) -- internal/meter/charge.go:88
- return (2 * F.meter_Ring_slack(r, d))
-end
+F.meter_SlowBeyond = function(d, r) return 2 * F.meter_Ring_slack(r, d) end -- internal/meter/charge.go:88
 F.meter_Ring_slack = function(r, d) -- internal/meter/ring.go:169
- if ((r == nil) or (r[4] == 0)) then return d[6] end
+ if r == nil or r[4] == 0 then return d[6] end
  return r[4]
 end
-F.order_Queue_Waiting = function(c) -- internal/order/queue.go:199
- return counts[c+5]
-end
-F.meter_Meter_less = function(m, cut) -- internal/meter/meter.go:94
- return (m[1] - F.meter_ceilDiv(mul(m[1], cut), 1000))
-end
-F.pool_sums_leaves = function(s, room) -- internal/pool/fast.go:294
- if (s[5] ~= 0) then s[2] = room end
-end
+F.order_Queue_Waiting = function(c) return counts[c+5] end -- internal/order/queue.go:199
+F.meter_Meter_less = function(m, cut) return m[1] - F.meter_ceilDiv(mul(m[1], cut), 1000) end -- internal/meter/meter.go:94
+F.pool_sums_leaves = function(s, room) if s[5] ~= 0 then s[2] = room end end -- internal/pool/fast.go:294
 F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered) -- internal/pool/fast.go:325
  F.pool_Pool_enterSums(s)
  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
- if (in_[1] > 0) then actual = min(actual, (8 * in_[1])) end
- local more = (actual - c[c_o+1])
- if (answered and (not (s[7] ~= 0))) then F.meter_Meter_Bind(in_, d, r, once[1], c, c_o) end
+ if in_[1] > 0 then actual = min(actual, 8 * in_[1]) end
+ local more = actual - c[c_o+1]
+ if answered and s[7] == 0 then F.meter_Meter_Bind(in_, d, r, once[1], c, c_o) end
  F.meter_Meter_Settle(in_, d, r, once[1], c, c_o, actual)
  F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
  F.pool_sums_leaves(s, F.meter_Meter_Room(in_, d, r))
  return more
 end
 F.pool_Pool_usedLessBefore = function(l, t, unit, less) -- internal/pool/tallies.go:144
- if (t[5] ~= 0) then F.pool_Pool_enterTally(t) end
+ if t[5] ~= 0 then F.pool_Pool_enterTally(t) end
  local i = F.pool_Pool_periodIn((S_crecs[t[1]] or ld(S_crecs, t[1])), l[23], l[19])
- if (i ~= 0) then
-  local pd = (S_hperiods[i] or ld(S_hperiods, i))
-  pd[unit+12] = max((pd[unit+12] - less), 0)
+ if i ~= 0 then
+  local pd = S_hperiods[i] or ld(S_hperiods, i)
+  pd[unit+12] = max(pd[unit+12] - less, 0)
  end
 end
-F.pool_step = function(due) -- internal/pool/wheel.go:24
- return quo((((due + 100000) - 1)), 100000)
-end
+F.pool_step = function(due) return quo(due + 100000 - 1, 100000) end -- internal/pool/wheel.go:24
 F.order_Queue_count = function(l, m, n, cost) -- internal/order/queue.go:327
  local pt, pt_o = l, (m[10])*39+33
- m[6] = (m[6] + n)
- m[3] = (m[3] + cost)
- pt[pt_o+36] = (pt[pt_o+36] + n)
- pt[pt_o+35] = (pt[pt_o+35] + cost)
- l[21] = (l[21] + n)
+ m[6] = m[6] + n
+ m[3] = m[3] + cost
+ pt[pt_o+36] = pt[pt_o+36] + n
+ pt[pt_o+35] = pt[pt_o+35] + cost
+ l[21] = l[21] + n
  local t1_ = m[10]
- counts[t1_+5] = (counts[t1_+5] + n)
- counts[3] = (counts[3] + n)
- counts[4] = (counts[4] + cost)
+ counts[t1_+5] = counts[t1_+5] + n
+ counts[3] = counts[3] + n
+ counts[4] = counts[4] + cost
 end
 F.order_Queue_dropFlow = function(i) -- internal/order/index.go:40
- local fl = (S_qflows[i] or ld(S_qflows, i))
- if (fl[14] ~= 0) then
+ local fl = S_qflows[i] or ld(S_qflows, i)
+ if fl[14] ~= 0 then
   local t1_ = (S_qflows[fl[14]] or ld(S_qflows, fl[14]))
   t1_[15] = fl[15]
  else
   local t2_ = (S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))
   t2_[7] = fl[15]
  end
- if (fl[15] ~= 0) then
+ if fl[15] ~= 0 then
   local t3_ = (S_qflows[fl[15]] or ld(S_qflows, fl[15]))
   t3_[14] = fl[14]
  end
@@ -4689,159 +4046,132 @@ F.order_Queue_dropFlow = function(i) -- internal/order/index.go:40
 end
 F.order_Queue_activate = function(l, class, n) -- internal/order/queue.go:262
  local t1_ = (class)*39
- l[t1_+70] = (l[t1_+70] + n)
+ l[t1_+70] = l[t1_+70] + n
  for i = 0, l[20] - 1 do
-  local d = (S_qdomains[l[i+4]] or ld(S_qdomains, l[i+4]))
-  d[class+3] = (d[class+3] + n)
+  local d = S_qdomains[l[i+4]] or ld(S_qdomains, l[i+4])
+  d[class+3] = d[class+3] + n
   F.order_domain_level(d)
  end
 end
 F.order_Queue_enterIdle = function(i) -- internal/order/tags.go:145
- local m = (S_qmembers[i] or ld(S_qmembers, i))
+ local m = S_qmembers[i] or ld(S_qmembers, i)
  local pt, pt_o = F.order_Queue_partOf(m)
  m[8], m[9] = pt[pt_o+39], 0
- if (pt[pt_o+39] ~= 0) then
+ if pt[pt_o+39] ~= 0 then
   local t1_ = (S_qmembers[pt[pt_o+39]] or ld(S_qmembers, pt[pt_o+39]))
   t1_[9] = i
- else
-  pt[pt_o+38] = i
- end
+ else pt[pt_o+38] = i end
  pt[pt_o+39] = i
 end
 F.order_Queue_forget = function(pt, pt_o) -- internal/order/tags.go:128
  for t1_ = 0, 4 - 1 do
-  repeat
-   local i = pt[pt_o+38]
-   if (i == 0) then return end
-   if ((S_qmembers[i] or ld(S_qmembers, i))[2] > pt[pt_o+33]) then
-    F.order_Queue_leaveIdle(i)
-    F.order_Queue_enterIdle(i)
-    break
-   end
-   F.order_Queue_dropMember(i)
-  until true
+  local i = pt[pt_o+38]
+  if i == 0 then return end
+  if (S_qmembers[i] or ld(S_qmembers, i))[2] > pt[pt_o+33] then
+   F.order_Queue_leaveIdle(i)
+   F.order_Queue_enterIdle(i)
+  else F.order_Queue_dropMember(i) end
  end
 end
 F.order_part_level = function(pt, pt_o) -- internal/order/queue.go:279
- if (pt[pt_o+36] == 0) then
-  pt[pt_o+33] = (pt[pt_o+33] > pt[pt_o+34] and pt[pt_o+33] or pt[pt_o+34])
- end
+ if pt[pt_o+36] == 0 then pt[pt_o+33] = pt[pt_o+33] > pt[pt_o+34] and pt[pt_o+33] or pt[pt_o+34] end
 end
 F.order_Queue_rest = function() -- internal/order/tags.go:94
  local i = counts[14]
- while (i ~= 0) do
-  local l = (S_qlanes[i] or ld(S_qlanes, i))
+ while i ~= 0 do
+  local l = S_qlanes[i] or ld(S_qlanes, i)
   local next_ = l[23]
-  for c = 0, 9 - 1 do
-   F.order_Queue_forget(l, (c)*39+33)
-  end
+  for c = 0, 9 - 1 do F.order_Queue_forget(l, (c)*39+33) end
   F.order_Queue_retire(i)
   i = next_
  end
 end
 F.meter_Meter_reduce = function(m, d, r, t, c, c_o, amount) -- internal/meter/charge.go:250
- if ((d[1] == 3) and (c[c_o+3] == 0)) then return end
- if (((d[1] == 0) and (c[c_o+3] ~= 1)) and (not F.meter_Meter_pending(m, d, r, c, c_o))) then
+ if d[1] == 3 and c[c_o+3] == 0 then return end
+ if d[1] == 0 and c[c_o+3] ~= 1 and not F.meter_Meter_pending(m, d, r, c, c_o) then
   F.meter_Meter_undrain(m, r, t, c[c_o+2], amount)
   return 
  end
  F.meter_Meter_takeOut(m, d, r, amount, c, c_o)
 end
-F.policy_Pace_Refund = function(p, t, amount, size, window) -- internal/policy/pace.go:52
- F.policy_Pace_Take(p, t, (-amount), size, window)
-end
+F.policy_Pace_Refund = function(p, t, amount, size, window) F.policy_Pace_Take(p, t, -amount, size, window) end -- internal/policy/pace.go:52
 F.pool_caller_uncount = function(c, waited, retry) -- internal/pool/callers.go:72
- if (c[10] == 0) then return end
- c[10] = (c[10] - 1)
- c[11] = max((c[11] - waited), 0)
- if (retry and (c[6] > 0)) then c[6] = (c[6] - 1) end
+ if c[10] == 0 then return end
+ c[10] = c[10] - 1
+ c[11] = max(c[11] - waited, 0)
+ if retry and c[6] > 0 then c[6] = c[6] - 1 end
 end
-F.meter_Ring_live = function(r, d, bound) -- internal/meter/ring.go:132
- return (quo(bound, d[5]) >= r[1])
-end
+F.meter_Ring_live = function(r, d, bound) return quo(bound, d[5]) >= r[1] end -- internal/meter/ring.go:132
 F.pool_Pool_mostMeters = function(limit) -- internal/pool/crowd.go:31
  local most = cfg[89]
- if (most == 0) then most = 10000 end
- if (band((S_limits[limit+1] or ld(S_limits, limit+1))[7], bnot(20)) == 0) then most = max(quo(most, 10), 1) end
- return ((most + 2147483648) % 4294967296 - 2147483648)
+ if most == 0 then most = 10000 end
+ if band((S_limits[limit+1] or ld(S_limits, limit+1))[7], bnot(20)) == 0 then most = max(quo(most, 10), 1) end
+ return (most + 2147483648) % 4294967296 - 2147483648
 end
 F.meter_Meter_clamp = function(m, d) -- internal/meter/meter.go:179
- if (m[5] <= (2 * m[1])) then return end
+ if m[5] <= 2 * m[1] then return end
  local _, w = F.meter_Meter_rate(m, d)
- local most = max(quo(4503599627370496, (w > 1 and w or 1)), (2 * m[1]))
- if (m[5] > most) then m[5], m[10] = most, (m[7] + 1) end
+ local most = max(quo(4503599627370496, w > 1 and w or 1), 2 * m[1])
+ if m[5] > most then m[5], m[10] = most, m[7] + 1 end
 end
 F.pool_Pool_crowded = function(limit) -- internal/pool/crowd.go:43
- if (once[limit+65] >= F.pool_Pool_mostMeters(limit)) then return true end
+ if once[limit+65] >= F.pool_Pool_mostMeters(limit) then return true end
  local i = once[limit+81]
- return ((i ~= 0) and ((((S_insts[i] or ld(S_insts, i))[16] > 0) or (not F.pool_Pool_uncharged(i)))))
+ return i ~= 0 and ((S_insts[i] or ld(S_insts, i))[16] > 0 or not F.pool_Pool_uncharged(i))
 end
 F.pool_Pool_crowdScope = function(per) -- internal/pool/crowd.go:52
  local who = {once[113],once[113],once[113],once[113],once[113]}
  return F.pool_scoped(who, 0, per)
 end
 F.pool_Pool_newInst = function(limit, scope, scope_o) -- internal/pool/insts.go:94
- local l = (S_limits[limit+1] or ld(S_limits, limit+1))
- local i = slabNew(S_insts)
- local in_ = (S_insts[i] or ld(S_insts, i))
- in_[11], in_[12] = (limit % 256), 1
+ local l, i = (S_limits[limit+1] or ld(S_limits, limit+1)), slabNew(S_insts)
+ local in_ = S_insts[i] or ld(S_insts, i)
+ in_[11], in_[12] = limit % 256, 1
  in_[23], in_[24], in_[25], in_[26], in_[27] = F.flat_Names_Keep(scope[scope_o+1]), F.flat_Names_Keep(scope[scope_o+2]), F.flat_Names_Keep(scope[scope_o+3]), F.flat_Names_Keep(scope[scope_o+4]), F.flat_Names_Keep(scope[scope_o+5])
  if F.meter_Def_NeedsRing((S_defs[limit+1] or ld(S_defs, limit+1))) then in_[15] = slabNew(S_rings) end
- if (band(cfg[61], ((1 * 2^(limit)))) ~= 0) then
+ if band(cfg[61], (1 * 2^(limit))) ~= 0 then
   local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))[1]
-  if t1_ == 2 then
-   in_[18] = slabNew(S_stocks)
-  elseif t1_ == 1 then
-   in_[18] = slabNew(S_paces)
-  end
+  if t1_ == 2 then in_[18] = slabNew(S_stocks)
+  elseif t1_ == 1 then in_[18] = slabNew(S_paces) end
  end
- do
-  local err = F.meter_Meter_Start(in_, (S_defs[limit+1] or ld(S_defs, limit+1)), F.pool_Pool_ring(in_), once[1], l[4], l[5], F.pool_Pool_resetOf(limit, scope, scope_o))
-  if (err and true or false) then return 0, err end
- end
+ local err = F.meter_Meter_Start(in_, (S_defs[limit+1] or ld(S_defs, limit+1)), F.pool_Pool_ring(in_), once[1], l[4], l[5], F.pool_Pool_resetOf(limit, scope, scope_o))
+ if err and true or false then return 0, err end
  F.pool_Pool_enroll(limit, scope, scope_o, i)
- do
-  local name = F.pool_names_sole(scope, scope_o, l[7])
-  if (name ~= 0) then
-   local t2_, t2_o = F.flat_Names_Tags(name)
-   local first, first_o = t2_, t2_o+1
-   in_[19], first[first_o+1] = first[first_o+1], i
-  elseif (l[7] ~= 0) then
-   indexAdd(X.instIx, F.pool_scopeHash(limit, scope, scope_o), i)
-  end
- end
+ local name = F.pool_names_sole(scope, scope_o, l[7])
+ if name ~= 0 then
+  local t2_, t2_o = F.flat_Names_Tags(name)
+  local first, first_o = t2_, t2_o+1
+  in_[19], first[first_o+1] = first[first_o+1], i
+ elseif l[7] ~= 0 then indexAdd(X.instIx, F.pool_scopeHash(limit, scope, scope_o), i) end
  F.pool_Pool_lose(i)
  return i, nil
 end
 F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.go:202
- local code = 0
- local at = 0
- local room, size = F.meter_Meter_Room(in_, d, r), F.meter_Meter_Open(in_, d, r)
- local left = (room - c[c_o+1])
- local st = F.pool_Pool_stockOf(in_)
- if (((size - left) <= F.policy_Part(size, F.pool_Pool_safeOf(in_, tk[24]))) and F.policy_Breaker_Idle(st, 9)) then
+ local code, at, room, size = 0, 0, F.meter_Meter_Room(in_, d, r), F.meter_Meter_Open(in_, d, r)
+ local left, st = room - c[c_o+1], F.pool_Pool_stockOf(in_)
+ if size - left <= F.policy_Part(size, F.pool_Pool_safeOf(in_, tk[24])) and F.policy_Breaker_Idle(st, 9) then
   return 0, 0
  end
  local highest = 0
  local keep = function(why, line, over)
-  local floor_ = min(F.policy_Floor_At(line, once[1]), (size - c[c_o+1]))
-  if ((floor_ <= 0) or (left >= floor_)) then return end
-  at = max(at, min(F.policy_Floor_When(line, once[1], (left > 0 and left or 0)), over))
-  if (floor_ > highest) then code, highest = why, floor_ end
+  local floor_ = min(F.policy_Floor_At(line, once[1]), size - c[c_o+1])
+  if floor_ <= 0 or left >= floor_ then return end
+  at = max(at, min(F.policy_Floor_When(line, once[1], left > 0 and left or 0), over))
+  if floor_ > highest then code, highest = why, floor_ end
  end
  local sinking = {0,d[4],in_[8]}
  local light = copy_(sinking, 0, 3)
  if F.pool_Pool_lightBinds(d) then
   light[1] = F.policy_Part(size, F.pool_Pool_threshold(tk[24]))
-  if (cfg[31] ~= 0) then light[2] = 0 end
+  if cfg[31] ~= 0 then light[2] = 0 end
   keep(10, light, in_[8])
  end
- if (cfg[90] > 0) then
+ if cfg[90] > 0 then
   sinking[1] = F.policy_Part(size, cfg[90])
   keep(12, sinking, in_[8])
  end
- if ((cfg[91] ~= 0) and (((tk[24] > 0) or (not F.pool_Pool_amber(in_, d, room, size))))) then
-  local s = {max((size - in_[9]), 0),cfg[92],cfg[93],cfg[94],cfg[95],cfg[96],cfg[97],cfg[98],cfg[99],st[2],st[3],st[4],st[5],st[6],st[7],st[8],st[9],bor(F.pool_Pool_living(), (1 * 2^(tk[24])))}
+ if cfg[91] ~= 0 and (tk[24] > 0 or not F.pool_Pool_amber(in_, d, room, size)) then
+  local s = {max(size - in_[9], 0),cfg[92],cfg[93],cfg[94],cfg[95],cfg[96],cfg[97],cfg[98],cfg[99],st[2],st[3],st[4],st[5],st[6],st[7],st[8],st[9],bor(F.pool_Pool_living(), (1 * 2^(tk[24])))}
   sinking[1] = F.policy_Shares_Floor(s, tk[24], light[1])
   keep(11, sinking, min(in_[8], F.pool_Pool_nextDeath(tk[24])))
  end
@@ -4850,347 +4180,296 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r) -- internal/pool/stock
    sinking[1] = F.policy_Part(size, 800)
    keep(13, sinking, in_[8])
   end
-  local opened, eased = (in_[8] - d[4]), F.policy_Ease(d[4])
-  if (once[1] < (opened + eased)) then
-   keep(13, (F.policy_EaseFloor(size, opened, eased)), (opened + eased))
-  end
+  local opened, eased = in_[8] - d[4], F.policy_Ease(d[4])
+  if once[1] < opened + eased then keep(13, (F.policy_EaseFloor(size, opened, eased)), opened + eased) end
  end
- if ((tk[24] > 0) and (cfg[87] > 0)) then
+ if tk[24] > 0 and cfg[87] > 0 then
   local b, b_o = F.pool_Pool_judgeStock(st, in_, room)
-  if ((b[b_o+1] ~= 0) and (not (cfg[88] ~= 0))) then
-   keep(14, ({b[b_o+3],max((b[b_o+4] - b[b_o+2]), 1),b[b_o+4]}), in_[8])
-   if (code == 14) then F.policy_Breaker_Press(b, b_o, at) end
+  if b[b_o+1] ~= 0 and cfg[88] == 0 then
+   keep(14, ({b[b_o+3],max(b[b_o+4] - b[b_o+2], 1),b[b_o+4]}), in_[8])
+   if code == 14 then F.policy_Breaker_Press(b, b_o, at) end
   end
   local ok, until_ = F.policy_Breaker_Allow(b, b_o, once[1])
-  if (not ok) then
+  if not ok then
    F.pool_Pool_wakeAt(until_)
-   code, at = 14, max(at, (until_ < in_[8] and until_ or in_[8]))
+   code, at = 14, max(at, until_ < in_[8] and until_ or in_[8])
   end
  end
  return code, at
 end
 F.pool_Pool_rivalWants = function(inst) -- internal/pool/stock.go:169
- if (once[10] == 0) then return false end
- local tk = (S_tickets[once[10]] or ld(S_tickets, once[10]))
- for k = 0, tk[25] - 1 do
-  if (tk[(k)*5+39] == inst) then return true end
- end
+ if once[10] == 0 then return false end
+ local tk = S_tickets[once[10]] or ld(S_tickets, once[10])
+ for k = 0, tk[25] - 1 do if tk[(k)*5+39] == inst then return true end end
  return false
 end
 F.policy_Pace_Allow = function(p, t, amount, size, window) -- internal/policy/pace.go:25
  local burst = max(quo(size, 20), 1)
- return max((p[1] - F.policy_Gap(max((burst - amount), 0), size, window)), t)
+ return max(p[1] - F.policy_Gap(max(burst - amount, 0), size, window), t)
 end
 F.pool_Pool_deathOf = function(class) -- internal/pool/leases.go:65
- do
-  local t = once[class+11]
-  if (((t > once[1]) and (F.order_Queue_Waiting(F.pool_rankOf(class)) == 0)) and (((class > 0) or (F.order_Queue_Waiting(0) == 0)))) then
-   return t
-  end
+ local t = once[class+11]
+ if t > once[1] and F.order_Queue_Waiting(F.pool_rankOf(class)) == 0 and (class > 0 or F.order_Queue_Waiting(0) == 0) then
+  return t
  end
  return 9007199254740992
 end
 F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.go:183
  local size = F.meter_Meter_Open(in_, d, r)
- local floor_ = min(F.policy_Part(size, F.pool_Pool_threshold(tk[24])), (size - c[c_o+1]))
- if ((floor_ <= 0) or ((F.meter_Meter_Room(in_, d, r) - c[c_o+1]) >= floor_)) then return 0, 0 end
- return 10, F.meter_Meter_ReadyAt(in_, d, r, once[1], (c[c_o+1] + floor_))
+ local floor_ = min(F.policy_Part(size, F.pool_Pool_threshold(tk[24])), size - c[c_o+1])
+ if floor_ <= 0 or F.meter_Meter_Room(in_, d, r) - c[c_o+1] >= floor_ then return 0, 0 end
+ return 10, F.meter_Meter_ReadyAt(in_, d, r, once[1], c[c_o+1] + floor_)
 end
 F.pause_State_Sent = function(g, t, ticket) -- internal/pause/pause.go:146
  local t1_ = g[1]
- if t1_ == 1 then
-  g[6], g[8], g[9] = ticket, t, (t + (g[10] > 1000000 and g[10] or 1000000))
- elseif t1_ == 2 then
-  g[6], g[8] = ticket, t
+ if t1_ == 1 then g[6], g[8], g[9] = ticket, t, t + (g[10] > 1000000 and g[10] or 1000000)
+ elseif t1_ == 2 then g[6], g[8] = ticket, t
  elseif t1_ == 3 then
-  if (g[11] == 0) then g[11] = t end
-  g[12] = (g[12] + 1)
+  if g[11] == 0 then g[11] = t end
+  g[12] = g[12] + 1
  end
 end
 F.order_Queue_flowOf = function(at, costs) -- internal/order/index.go:20
  local h = F.order_Position_hash(at)
  do
   local i, p = indexSeek(X.flowIx, h, 0)
-  while (i ~= 0) do
-   if (same((S_qflows[i] or ld(S_qflows, i)), 0, at, 0, 8)) then return i end
+  while i ~= 0 do
+   if same((S_qflows[i] or ld(S_qflows, i)), 0, at, 0, 8) then return i end
    local t1_, t2_ = indexSeek(X.flowIx, h, p)
    i = t1_
    p = t2_
   end
  end
  local i = slabNew(S_qflows)
- local fl = (S_qflows[i] or ld(S_qflows, i))
+ local fl = S_qflows[i] or ld(S_qflows, i)
  move(fl, 0, at, 0, 8)
  fl[10] = F.order_Queue_laneOf(at, costs)
  fl[9] = F.order_Queue_memberOf(fl[10], at[8], at[4])
- local m = (S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))
- do
-  fl[15] = m[7]
-  if (fl[15] ~= 0) then
-   local t3_ = (S_qflows[fl[15]] or ld(S_qflows, fl[15]))
-   t3_[14] = i
-  end
+ local m = S_qmembers[fl[9]] or ld(S_qmembers, fl[9])
+ fl[15] = m[7]
+ if fl[15] ~= 0 then
+  local t3_ = (S_qflows[fl[15]] or ld(S_qflows, fl[15]))
+  t3_[14] = i
  end
  m[7] = i
  indexAdd(X.flowIx, h, i)
  return i
 end
 F.order_Costs_largest = function(c) -- internal/order/queue.go:166
- local cost = 0
- local lead = 0
+ local cost, lead = 0, 0
  cost = 1
- for i = 0, c[33] - 1 do
-  if (c[i+17] > cost) then cost, lead = c[i+17], (i % 256) end
- end
+ for i = 0, c[33] - 1 do if c[i+17] > cost then cost, lead = c[i+17], i % 256 end end
  return cost, lead
 end
 F.order_Queue_number = function(front) -- internal/order/queue.go:252
  if front then
-  counts[2] = (counts[2] - 1)
+  counts[2] = counts[2] - 1
   return counts[2]
  end
- counts[1] = (counts[1] + 1)
+ counts[1] = counts[1] + 1
  return counts[1]
 end
 F.order_Queue_leaveIdle = function(i) -- internal/order/tags.go:157
- local m = (S_qmembers[i] or ld(S_qmembers, i))
+ local m = S_qmembers[i] or ld(S_qmembers, i)
  local pt, pt_o = F.order_Queue_partOf(m)
- if (m[8] ~= 0) then
+ if m[8] ~= 0 then
   local t1_ = (S_qmembers[m[8]] or ld(S_qmembers, m[8]))
   t1_[9] = m[9]
- else
-  pt[pt_o+38] = m[9]
- end
- if (m[9] ~= 0) then
+ else pt[pt_o+38] = m[9] end
+ if m[9] ~= 0 then
   local t2_ = (S_qmembers[m[9]] or ld(S_qmembers, m[9]))
   t2_[8] = m[8]
- else
-  pt[pt_o+39] = m[8]
- end
+ else pt[pt_o+39] = m[8] end
  m[8], m[9] = 0, 0
 end
 F.pool_Pool_laneName = function(t, per, name) -- internal/pool/ticket.go:212
  local told = false
  for k = 0, t[25] - 1 do
-  repeat
-   local c, c_o = t, (k)*5+35
-   if ((band(cfg[61], ((1 * 2^(c[c_o+5])))) == 0) or (band((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7], per) == 0)) then
-    break
-   end
-   if (c[c_o+4] ~= once[c[c_o+5]+81]) then return name end
+  local c, c_o = t, (k)*5+35
+  if not (band(cfg[61], (1 * 2^(c[c_o+5]))) == 0 or band((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7], per) == 0) then
+   if c[c_o+4] ~= once[c[c_o+5]+81] then return name end
    told = true
-  until true
+  end
  end
- if (told or ((name ~= 0) and (F.order_Queue_Lanes() >= 1024))) then return once[113] end
+ if told or (name ~= 0 and F.order_Queue_Lanes() >= 1024) then return once[113] end
  return name
 end
 F.meter_Meter_Resize = function(m, d, size, burst) -- internal/meter/def.go:150
- if ((((size < 0) or (size > 1099511627776)) or (burst < 0)) or (burst > 1099511627776)) then return "error" end
- if ((d[1] ~= 0) or (size == 0)) then
+ if size < 0 or size > 1099511627776 or burst < 0 or burst > 1099511627776 then return "error" end
+ if d[1] ~= 0 or size == 0 then
   m[1] = size
   return nil
  end
- if (burst == 0) then burst = size end
+ if burst == 0 then burst = size end
  local n, w, err = F.meter_Rate(size, d[4], burst)
- if (err and true or false) then return err end
- if (m[3] == 0) then m[5] = (m[5] < burst and m[5] or burst) end
- if ((m[3] ~= w) or ((d[9] ~= 0) and (((m[2] ~= n) or (m[1] ~= burst))))) then m[6] = 0 end
- if ((m[2] ~= n) or (m[3] ~= w)) then m[10] = m[7] end
+ if err and true or false then return err end
+ if m[3] == 0 then m[5] = m[5] < burst and m[5] or burst end
+ if m[3] ~= w or (d[9] ~= 0 and (m[2] ~= n or m[1] ~= burst)) then m[6] = 0 end
+ if m[2] ~= n or m[3] ~= w then m[10] = m[7] end
  m[1], m[2], m[3] = burst, n, w
  F.meter_Meter_clamp(m, d)
  return nil
 end
 F.pool_Pool_limitsKnown = function() -- internal/pool/pauses.go:169
  local i = once[26]
- while (i ~= 0) do
-  do
-   local g = (S_gates[i] or ld(S_gates, i))
-   if (g[13] == 0) then F.pause_State_LimitsKnown(g) end
-  end
+ while i ~= 0 do
+  local g = S_gates[i] or ld(S_gates, i)
+  if g[13] == 0 then F.pause_State_LimitsKnown(g) end
   i = (S_gates[i] or ld(S_gates, i))[18]
  end
 end
 F.pool_Pool_state = function(o, l, in_, made, own) -- internal/pool/model.go:65
- local s = {o[2],(o[2] - o[3]),0,0,quo(o[4], 1000),(once[1] - made),0}
- if (o[6] > 0) then s[1] = o[6] end
- if ((((((((o[4] <= 0) or (o[2] <= 0)) or (o[2] > 1099511627776)) or (o[3] < 0)) or (o[3] >= o[2])) or (s[1] < o[2])) or (s[1] > 1099511627776)) or (in_[1] ~= o[2])) then
+ local s = {o[2],o[2] - o[3],0,0,quo(o[4], 1000),once[1] - made,0}
+ if o[6] > 0 then s[1] = o[6] end
+ if o[4] <= 0 or o[2] <= 0 or o[2] > 1099511627776 or o[3] < 0 or o[3] >= o[2] or s[1] < o[2] or s[1] > 1099511627776 or in_[1] ~= o[2] then
   return copy_(s, 0, 7), false
  end
  if F.pool_ownBurst(l) then return copy_(s, 0, 7), false end
- s[7] = ((fmod(s[5], 1000000) ~= 0)) and 1 or 0
- s[3], s[4] = max((s[2] - 1), (own < s[2] and own or s[2])), s[2]
- if ((l[12] ~= 0) and (s[1] >= 10000)) then s[3], s[4] = max((s[2] - 1000), 0), min((s[2] + 1000), s[1]) end
+ s[7] = (fmod(s[5], 1000000) ~= 0) and 1 or 0
+ s[3], s[4] = max(s[2] - 1, own < s[2] and own or s[2]), s[2]
+ if l[12] ~= 0 and s[1] >= 10000 then s[3], s[4] = max(s[2] - 1000, 0), min(s[2] + 1000, s[1]) end
  return copy_(s, 0, 7), true
 end
 F.pool_Pool_modelOf = function(in_) -- internal/pool/model.go:188
- if (in_[28] == 0) then
+ if in_[28] == 0 then
   in_[28] = slabNew(S_models)
   local t1_ = (S_models[in_[28]] or ld(S_models, in_[28]))
   move(t1_, 0, (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  end
- return (S_models[in_[28]] or ld(S_models, in_[28]))
+ return S_models[in_[28]] or ld(S_models, in_[28])
 end
 F.pool_statement_within = function(s, window, off) -- internal/pool/model.go:97
  local from, to, ok = F.pool_statement_span(s, window, off)
- return ((ok and (s[5] >= from)) and (s[5] <= to))
+ return ok and s[5] >= from and s[5] <= to
 end
 F.pool_Pool_prove = function(m, d, s) -- internal/pool/model.go:177
- if ((m[15] == 0) or (s[5] >= (d[4] - 4400000))) then return end
- local apart = fmod(max(((once[1] + s[5]) - m[15]), ((m[15] - once[1]) - s[5])), d[4])
- if (min(apart, (d[4] - apart)) > (4400000 + s[6])) then m[11] = 1 end
+ if m[15] == 0 or s[5] >= d[4] - 4400000 then return end
+ local apart = fmod(max(once[1] + s[5] - m[15], m[15] - once[1] - s[5]), d[4])
+ if min(apart, d[4] - apart) > 4400000 + s[6] then m[11] = 1 end
 end
 F.pool_Pool_stretch = function(in_, window) -- internal/pool/model.go:197
- local m = F.pool_Pool_modelOf(in_)
- local d = copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
+ local m, d = F.pool_Pool_modelOf(in_), copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  d[4] = window
- if (not F.meter_Meter_Resize(in_, d, in_[1], in_[1])) then
+ if not F.meter_Meter_Resize(in_, d, in_[1], in_[1]) then
   F.meter_Ring_Rescale(F.pool_Pool_ring(in_), F.pool_Pool_defOf(in_), d, once[1])
   move(m, 0, d, 0, 9)
-  m[10] = ((window ~= (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))[4])) and 1 or 0
+  m[10] = (window ~= (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))[4]) and 1 or 0
   m[14] = 0
   m[11] = 0
  end
 end
 F.pool_statement_longer = function(s, than) -- internal/pool/model.go:104
  local off = 2200000
- if (s[7] ~= 0) then off = 50000 end
- if ((s[5] < (8 * off)) or (s[4] > (s[3] + quo(s[3], 4)))) then return 0 end
+ if s[7] ~= 0 then off = 50000 end
+ if s[5] < 8 * off or s[4] > s[3] + quo(s[3], 4) then return 0 end
  local window = 60000000
- do
-  while ((window <= than) or (not F.pool_statement_within(s, window, off))) do
-   local t1_ = window
-   if t1_ == 60000000 then
-    window = 3600000000
-   elseif t1_ == 3600000000 then
-    window = 86400000000
-   else
-    return 0
-   end
-  end
+ while window <= than or not F.pool_statement_within(s, window, off) do
+  local t1_ = window
+  if t1_ == 60000000 then window = 3600000000
+  elseif t1_ == 3600000000 then window = 86400000000
+  else return 0 end
  end
  return window
 end
 F.pool_statement_span = function(s, window, off) -- internal/pool/model.go:87
- local from = 0
- local to = 0
- local ok = false
- local t1_, t2_ = F.meter_DrainTime(s[1], window, s[3])
+ local from, to, ok, t1_, t2_ = 0, 0, false, F.meter_DrainTime(s[1], window, s[3])
  from = t1_
  ok = t2_
- if (not ok) then return 0, 0, false end
+ if not ok then return 0, 0, false end
  local t3_, t4_ = F.meter_DrainTime(s[1], window, s[4])
  to = t3_
  ok = t4_
- return ((from - off) - s[6]), (to + off), ok
+ return from - off - s[6], to + off, ok
 end
 F.pool_model_doubt = function(m) -- internal/pool/model.go:170
- m[14] = (m[14] + 1)
- return (m[14] >= 2)
+ m[14] = m[14] + 1
+ return m[14] >= 2
 end
 F.meter_Meter_MostUsed = function(m, d, r, t, made) -- internal/meter/observe.go:98
- local used = 0
- local known = false
- do
-  if F.meter_Meter_isFixed(m, d) then
-   return m[5], true
-  elseif F.meter_Meter_slices(m, d) then
-   local gone, ok = F.meter_Ring_goneSince(r, d, made)
-   return ((m[5] + m[4]) + gone), ok
-  elseif (((d[1] == 0) and (m[2] > 0)) and ((t - made) < quo(4503599627370496, m[2]))) then
-   return ((m[5] + m[4]) + F.meter_ceilDiv(mul(((t - made)), m[2]), m[3])), true
-  else
-   return 0, false
-  end
- end
+ local used, known = 0, false
+ if F.meter_Meter_isFixed(m, d) then return m[5], true
+ elseif F.meter_Meter_slices(m, d) then
+  local gone, ok = F.meter_Ring_goneSince(r, d, made)
+  return m[5] + m[4] + gone, ok
+ elseif (d[1] == 0 and m[2] > 0 and t - made < quo(4503599627370496, m[2])) then
+  return m[5] + m[4] + F.meter_ceilDiv(mul(t - made, m[2]), m[3]), true
+ else return 0, false end
  return used, known
 end
 F.meter_Ring_Recent = function(r, d, t) -- internal/meter/ring.go:114
- do
-  local t1_ = (quo(t, d[4]) - r[25])
-  if t1_ == 0 then
-   return (r[8] + r[2])
-  elseif t1_ == 1 then
-   return r[8]
-  end
- end
+ local t1_ = quo(t, d[4]) - r[25]
+ if t1_ == 0 then return r[8] + r[2]
+ elseif t1_ == 1 then return r[8] end
  return 0
 end
 F.meter_Meter_Forget = function(m, d, r, t, gone, used) -- internal/meter/turn.go:36
- local back = quo(((gone - d[4])), d[5])
- if (((not F.meter_Meter_slices(m, d)) or (gone < t)) or (back < r[1])) then return false end
- local now_ = quo(t, d[5])
- local stay = (m[5] - used)
+ local back = quo(gone - d[4], d[5])
+ if not F.meter_Meter_slices(m, d) or gone < t or back < r[1] then return false end
+ local now_, stay = quo(t, d[5]), m[5] - used
  do
-  local k = (now_ + 1)
-  while (k < (r[1] + 512)) do
-   stay = (stay - far(1, F.meter_Ring_at(r, k)))
-   k = (k + 1)
+  local k = now_ + 1
+  while k < r[1] + 512 do
+   stay = stay - far(1, F.meter_Ring_at(r, k))
+   k = k + 1
   end
  end
- local moved = 0
- do
-  local k = now_
-  while (k > back) do
-   local c, c_o = F.meter_Ring_at(r, k)
-   local part = (c[c_o+1] - min((stay > 0 and stay or 0), c[c_o+1]))
-   stay = (stay - c[c_o+1])
-   c[c_o+1] = (c[c_o+1] - part)
-   moved = (moved + part)
-   k = (k - 1)
-  end
+ local moved, k = 0, now_
+ while k > back do
+  local c, c_o = F.meter_Ring_at(r, k)
+  local part = c[c_o+1] - min(stay > 0 and stay or 0, c[c_o+1])
+  stay = stay - c[c_o+1]
+  c[c_o+1] = c[c_o+1] - part
+  moved = moved + part
+  k = k - 1
  end
  local t1_, t1_o = F.meter_Ring_at(r, back)
- t1_[t1_o+1] = (t1_[t1_o+1] + moved)
- return (moved > 0)
+ t1_[t1_o+1] = t1_[t1_o+1] + moved
+ return moved > 0
 end
-F.meter_Def_phased = function(d, width) -- internal/meter/def.go:136
- return ((2 * (width > d[6] and width or d[6])) <= d[4])
-end
+F.meter_Def_phased = function(d, width) return 2 * (width > d[6] and width or d[6]) <= d[4] end -- internal/meter/def.go:136
 F.meter_floorDiv = function(a, b) -- internal/meter/meter.go:224
- if (a < 0) then return (-F.meter_ceilDiv((-a), b)) end
+ if a < 0 then return -F.meter_ceilDiv(-a, b) end
  return quo(a, b)
 end
 F.meter_Meter_openFixed = function(m, d, r, lo, hi) -- internal/meter/observe.go:46
  local later = 0
  do
   local k = max(r[1], quo(lo, d[5]))
-  while (k < (r[1] + 512)) do
-   later = (later + far(1, F.meter_Ring_at(r, k)))
-   k = (k + 1)
+  while k < r[1] + 512 do
+   later = later + far(1, F.meter_Ring_at(r, k))
+   k = k + 1
   end
  end
  local tail = r[1]
- do
-  local k = tail
-  while (k < (tail + 512)) do
-   local t1_, t1_o = F.meter_Ring_at(r, k)
-   t1_[t1_o+1] = 0
-   k = (k + 1)
-  end
+ local k = tail
+ while k < tail + 512 do
+  local t1_, t1_o = F.meter_Ring_at(r, k)
+  t1_[t1_o+1] = 0
+  k = k + 1
  end
- m[5] = (m[5] + m[4])
+ m[5] = m[5] + m[4]
  m[6] = later
  m[10] = mul(tail, d[5])
  m[7], m[8] = lo, hi
 end
 F.meter_Meter_moveReset = function(m, d, r, t, lo, hi) -- internal/meter/observe.go:37
- if ((lo < m[7]) and (lo <= (t + F.meter_Ring_slack(r, d)))) then m[6] = max(m[6], (m[5] - m[4])) end
+ if lo < m[7] and lo <= t + F.meter_Ring_slack(r, d) then m[6] = max(m[6], m[5] - m[4]) end
  m[7], m[8] = lo, hi
 end
 F.policy_Breaker_Sample = function(b, b_o, r, t, left, underway) -- internal/policy/breaker.go:59
- if (r[2] <= 0) then return end
- left = (left > 0 and left or 0)
- if (b[b_o+12] > 0) then
-  local last = F.policy_Breaker_at(b, b_o, (b[b_o+12] - 1))
-  if (t < last[1]) then return end
-  if (left > (last[2] + (underway > 0 and underway or 0))) then
+ if r[2] <= 0 then return end
+ left = left > 0 and left or 0
+ if b[b_o+12] > 0 then
+  local last = F.policy_Breaker_at(b, b_o, b[b_o+12] - 1)
+  if t < last[1] then return end
+  if left > last[2] + (underway > 0 and underway or 0) then
    b[b_o+12] = 0
    F.policy_Breaker_close(b, b_o, t)
   end
  end
- F.policy_Breaker_keep(b, b_o, ((r[2] < 64 and r[2] or 64) - 1))
- b.ring[(fmod(((b[b_o+11] + b[b_o+12])), 64))*2+1], b.ring[(fmod(((b[b_o+11] + b[b_o+12])), 64))*2+2] = t, left
- b[b_o+12] = (b[b_o+12] + 1)
+ F.policy_Breaker_keep(b, b_o, (r[2] < 64 and r[2] or 64) - 1)
+ b.ring[(fmod(b[b_o+11] + b[b_o+12], 64))*2+1], b.ring[(fmod(b[b_o+11] + b[b_o+12], 64))*2+2] = t, left
+ b[b_o+12] = b[b_o+12] + 1
  b[b_o+10] = 1
 end
 F.pool_Pool_rule = function() -- internal/pool/stock.go:65
@@ -5199,114 +4478,100 @@ F.pool_Pool_rule = function() -- internal/pool/stock.go:65
 end
 F.pool_Pool_judgeStock = function(st, in_, room) -- internal/pool/stock.go:278
  local b, b_o = st, 9
- F.policy_Breaker_Judge(b, b_o, (F.pool_Pool_rule()), once[1], in_[8], (room > 0 and room or 0))
+ F.policy_Breaker_Judge(b, b_o, (F.pool_Pool_rule()), once[1], in_[8], room > 0 and room or 0)
  return b, b_o
 end
 F.pause_plausible = function(hint) -- internal/pause/pause.go:227
- if (hint > 2678400000000) then return 0 end
+ if hint > 2678400000000 then return 0 end
  return hint
 end
 F.pause_State_prolong = function(g, end_, every) -- internal/pause/pause.go:205
- if (end_ > g[2]) then
+ if end_ > g[2] then
   g[2], g[10] = end_, every
-  g[9] = max(g[9], min(end_, (g[3] + every)))
+  g[9] = max(g[9], min(end_, g[3] + every))
  end
 end
 F.pause_pauseFor = function(hint, b, b_o, n) -- internal/pause/pause.go:234
- if (hint <= 0) then return F.pause_Backoff_after(b, b_o, n) end
+ if hint <= 0 then return F.pause_Backoff_after(b, b_o, n) end
  local least = F.pause_Backoff_after(({1000000,2,86400000000}), 0, n)
- return min((hint > least and hint or least), 86400000000)
+ return min(hint > least and hint or least, 86400000000)
 end
 F.pause_State_end = function(g, t) -- internal/pause/pause.go:271
- if (g[1] == 1) then return g[2] end
+ if g[1] == 1 then return g[2] end
  return t
 end
-F.pause_State_pause = function(g, t, end_, quiet) -- internal/pause/pause.go:279
- g[1], g[3], g[2], g[9], g[6] = 1, t, end_, quiet, 0
-end
-F.pool_ownBurst = function(l) -- internal/pool/model.go:249
- return (((l[4] > 0) and (not (l[11] ~= 0))) and (l[5] ~= l[4]))
-end
+F.pause_State_pause = function(g, t, end_, quiet) g[1], g[3], g[2], g[9], g[6] = 1, t, end_, quiet, 0 end -- internal/pause/pause.go:279
+F.pool_ownBurst = function(l) return l[4] > 0 and l[11] == 0 and l[5] ~= l[4] end -- internal/pool/model.go:249
 F.meter_Def_Reslice = function(d) -- internal/meter/def.go:60
- if (d[2] ~= 2) then d[8] = max(d[6], quo(d[4], 8)) end
- d[5] = max(F.meter_ceilDiv(d[4], 256), F.meter_ceilDiv((d[4] + d[8]), 508))
+ if d[2] ~= 2 then d[8] = max(d[6], quo(d[4], 8)) end
+ d[5] = max(F.meter_ceilDiv(d[4], 256), F.meter_ceilDiv(d[4] + d[8], 508))
 end
 F.meter_Meter_Turn = function(m, from, to, r, t, seen, unseen) -- internal/meter/turn.go:10
- if (from[1] == 0) then
-  unseen = (unseen + r[3])
-  m[4] = (m[4] - r[3])
+ if from[1] == 0 then
+  unseen = unseen + r[3]
+  m[4] = m[4] - r[3]
  end
  do
   local k = r[1]
-  while (k < (r[1] + 512)) do
+  while k < r[1] + 512 do
    local t1_, t1_o = F.meter_Ring_at(r, k)
    t1_[t1_o+1] = 0
-   k = (k + 1)
+   k = k + 1
   end
  end
- for k = 0, 8 - 1 do
-  r[(k)*2+9], r[(k)*2+10] = 0, 0
- end
+ for k = 0, 8 - 1 do r[(k)*2+9], r[(k)*2+10] = 0, 0 end
  r[3], r[2], r[8], r[25] = 0, 0, 0, 0
- r[1] = quo(((t - to[4])), to[5])
+ r[1] = quo(t - to[4], to[5])
  m[2], m[3], m[6], m[7], m[8], m[9], m[10] = 0, 0, 0, 0, 0, 0, t
- m[5] = (seen + unseen)
+ m[5] = seen + unseen
  local t3_, t3_o = F.meter_Ring_at(r, quo(t, to[5]))
- t3_[t3_o+1] = (t3_[t3_o+1] + seen)
- local t4_, t4_o = F.meter_Ring_at(r, quo(((t + F.meter_Ring_slack(r, to))), to[5]))
- t4_[t4_o+1] = (t4_[t4_o+1] + unseen)
+ t3_[t3_o+1] = t3_[t3_o+1] + seen
+ local t4_, t4_o = F.meter_Ring_at(r, quo(t + F.meter_Ring_slack(r, to), to[5]))
+ t4_[t4_o+1] = t4_[t4_o+1] + unseen
 end
 F.order_Queue_findLane = function(key) -- internal/order/index.go:54
  local h = F.order_LaneKey_hash(key)
- do
-  local i, p = indexSeek(X.laneIx, h, 0)
-  while (i ~= 0) do
-   if (same((S_qlanes[i] or ld(S_qlanes, i)), 0, key, 0, 3)) then return i end
-   local t1_, t2_ = indexSeek(X.laneIx, h, p)
-   i = t1_
-   p = t2_
-  end
+ local i, p = indexSeek(X.laneIx, h, 0)
+ while i ~= 0 do
+  if same((S_qlanes[i] or ld(S_qlanes, i)), 0, key, 0, 3) then return i end
+  local t1_, t2_ = indexSeek(X.laneIx, h, p)
+  i = t1_
+  p = t2_
  end
  return 0
 end
 F.order_Queue_findMember = function(lane, class, agent) -- internal/order/index.go:143
  local h = F.order_memberHash(lane, class, agent)
- do
-  local i, p = indexSeek(X.membIx, h, 0)
-  while (i ~= 0) do
-   do
-    local m = (S_qmembers[i] or ld(S_qmembers, i))
-    if (((m[4] == agent) and (m[10] == class)) and (m[5] == lane)) then return i end
-   end
-   local t1_, t2_ = indexSeek(X.membIx, h, p)
-   i = t1_
-   p = t2_
-  end
+ local i, p = indexSeek(X.membIx, h, 0)
+ while i ~= 0 do
+  local m = S_qmembers[i] or ld(S_qmembers, i)
+  if m[4] == agent and m[10] == class and m[5] == lane then return i end
+  local t1_, t2_ = indexSeek(X.membIx, h, p)
+  i = t1_
+  p = t2_
  end
  return 0
 end
 F.order_correct = function(start, start_o, finish, finish_o, delta, waits) -- internal/order/tags.go:70
  local old = finish[finish_o+1]
- finish[finish_o+1] = max((old + delta), 0)
- if (waits and (start[start_o+1] == old)) then
-  start[start_o+1] = finish[finish_o+1]
+ finish[finish_o+1] = max(old + delta, 0)
+ if waits and start[start_o+1] == old then start[start_o+1] = finish[finish_o+1]
  elseif waits then
-  start[start_o+1] = (start[start_o+1] > finish[finish_o+1] and start[start_o+1] or finish[finish_o+1])
+  start[start_o+1] = start[start_o+1] > finish[finish_o+1] and start[start_o+1] or finish[finish_o+1]
  end
 end
 F.order_Queue_partCost = function(l, class, i, cost) -- internal/order/tags.go:33
- local all = max((S_qdomains[l[i+4]] or ld(S_qdomains, l[i+4]))[class+3], 1)
- local here = max(l[(class)*39+70], 1)
- return quo(mul((cost * 256), all), (mul((cfg[class+100] > 1 and cfg[class+100] or 1), here)))
+ local all, here = max((S_qdomains[l[i+4]] or ld(S_qdomains, l[i+4]))[class+3], 1), max(l[(class)*39+70], 1)
+ return quo(mul(cost * 256, all), mul(cfg[class+100] > 1 and cfg[class+100] or 1, here))
 end
 F.order_domain_level = function(d) -- internal/order/queue.go:272
- if (same(d, 2, ({0,0,0,0,0,0,0,0,0}), 0, 9)) then d[1] = (d[1] > d[2] and d[1] or d[2]) end
+ if same(d, 2, ({0,0,0,0,0,0,0,0,0}), 0, 9) then d[1] = d[1] > d[2] and d[1] or d[2] end
 end
 F.order_Queue_rekey = function(member) -- internal/order/tags.go:81
- if (cfg[84] == 2) then return end
+ if cfg[84] == 2 then return end
  local f = (S_qmembers[member] or ld(S_qmembers, member))[7]
- while (f ~= 0) do
-  if ((S_qflows[f] or ld(S_qflows, f))[16] == 0) then
+ while f ~= 0 do
+  if (S_qflows[f] or ld(S_qflows, f))[16] == 0 then
    F.order_Queue_leave(f)
    F.order_Queue_enter(f)
   end
@@ -5315,43 +4580,34 @@ F.order_Queue_rekey = function(member) -- internal/order/tags.go:81
 end
 F.meter_Meter_Brief = function(m, d, r) -- internal/meter/charge.go:195
  local slack = F.meter_Ring_slack(r, d)
- if ((d[7] ~= 0) or ((r ~= nil) and (r[4] ~= 0))) then return slack end
+ if d[7] ~= 0 or (r ~= nil and r[4] ~= 0) then return slack end
  local back = d[4]
- if (d[1] == 0) then
-  if (m[2] == 0) then return slack end
+ if d[1] == 0 then
+  if m[2] == 0 then return slack end
   back = quo(mul(m[1], m[3]), m[2])
  end
- return min(slack, max((3 * F.meter_ceilDiv(back, 10)), 250000))
+ return min(slack, max(3 * F.meter_ceilDiv(back, 10), 250000))
 end
-F.order_Queue_Number = function(w) -- internal/order/queue.go:202
- return (S_qwaiters[w] or ld(S_qwaiters, w))[5]
-end
+F.order_Queue_Number = function(w) return (S_qwaiters[w] or ld(S_qwaiters, w))[5] end -- internal/order/queue.go:202
 F.meter_Meter_rate = function(m, d) -- internal/meter/withheld.go:14
- local n = 0
- local w = 0
- if ((d[9] == 0) or (m[3] == 0)) then return m[2], m[3] end
- n, w = mul(m[2], ((4096 - d[9]))), m[3]
- if (w > 1099511627776) then n, w = quo(n, 8), F.meter_ceilDiv(w, 8) end
- w = (w * 4096)
- do
-  while ((m[1] > quo(4503599627370496, w)) or (n > quo(4503599627370496, w))) do
-   if (n == 0) then break end
-   n, w = quo(n, 2), F.meter_ceilDiv(w, 2)
-  end
+ local n, w = 0, 0
+ if d[9] == 0 or m[3] == 0 then return m[2], m[3] end
+ n, w = mul(m[2], 4096 - d[9]), m[3]
+ if w > 1099511627776 then n, w = quo(n, 8), F.meter_ceilDiv(w, 8) end
+ w = w * 4096
+ while m[1] > quo(4503599627370496, w) or n > quo(4503599627370496, w) do
+  if n == 0 then break end
+  n, w = quo(n, 2), F.meter_ceilDiv(w, 2)
  end
  return n, w
 end
 F.flat_Tree_rotateUp = function(root, root_o, i) -- internal/flat/tree.go:124
- local n = (S_tnodes[i] or ld(S_tnodes, i))
+ local n = S_tnodes[i] or ld(S_tnodes, i)
  local pi = n[6]
- local p = (S_tnodes[pi] or ld(S_tnodes, pi))
- local moved = 0
- if (p[4] == i) then
-  moved, p[4], n[5] = n[5], n[5], pi
- else
-  moved, p[5], n[4] = n[4], n[4], pi
- end
- if (moved ~= 0) then
+ local p, moved = S_tnodes[pi] or ld(S_tnodes, pi), 0
+ if p[4] == i then moved, p[4], n[5] = n[5], n[5], pi
+ else moved, p[5], n[4] = n[4], n[4], pi end
+ if moved ~= 0 then
   local t1_ = (S_tnodes[moved] or ld(S_tnodes, moved))
   t1_[6] = pi
  end
@@ -5359,395 +4615,308 @@ F.flat_Tree_rotateUp = function(root, root_o, i) -- internal/flat/tree.go:124
  F.flat_Tree_replace(root, root_o, n[6], pi, i)
 end
 F.flat_Tree_replace = function(root, root_o, parent, old, now_) -- internal/flat/tree.go:141
- if (parent == 0) then
+ if parent == 0 then
   root[root_o+1] = now_
   return 
  end
- local p = (S_tnodes[parent] or ld(S_tnodes, parent))
- if (p[4] == old) then
-  p[4] = now_
- else
-  p[5] = now_
- end
+ local p = S_tnodes[parent] or ld(S_tnodes, parent)
+ if p[4] == old then p[4] = now_
+ else p[5] = now_ end
 end
-F.flat_Key_Less = function(k, l) -- internal/flat/tree.go:21
- return ((k[1] < l[1]) or ((k[1] == l[1]) and (k[2] < l[2])))
-end
-F.order_Strictness_in = function(s, k) -- internal/order/heads.go:33
- return ((s[1] ~= 0) or ((s[2] and true or false) and s[2](k)))
-end
+F.flat_Key_Less = function(k, l) return k[1] < l[1] or (k[1] == l[1] and k[2] < l[2]) end -- internal/flat/tree.go:21
+F.order_Strictness_in = function(s, k) return s[1] ~= 0 or ((s[2] and true or false) and s[2](k)) end -- internal/order/heads.go:33
 F.order_Queue_rankOf = function(class, lead, seq, strict) -- internal/order/heads.go:156
- if (strict or (cfg[84] == 1)) then
-  return {class,lead,seq}
- elseif (cfg[84] == 2) then
-  return {seq,0,0}
- else
-  return {lead,class,seq}
- end
+ if strict or cfg[84] == 1 then return {class,lead,seq}
+ elseif cfg[84] == 2 then return {seq,0,0}
+ else return {lead,class,seq} end
 end
 F.order_Queue_lead = function(l, class) -- internal/order/heads.go:146
  local most = 0
- if (cfg[84] == 2) then return 0 end
+ if cfg[84] == 2 then return 0 end
  for k = 0, l[20] - 1 do
-  most = max(most, (l[(class)*39+(k)*2+34] - (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))[12]))
+  most = max(most, l[(class)*39+(k)*2+34] - (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))[12])
  end
  return most
 end
-F.order_rank_next = function(a, a_o) -- internal/order/heads.go:107
- return {a[a_o+1],a[a_o+2],(a[a_o+3] + 1)}
-end
+F.order_rank_next = function(a, a_o) return {a[a_o+1],a[a_o+2],a[a_o+3] + 1} end -- internal/order/heads.go:107
 F.order_Queue_dropLane = function(i) -- internal/order/index.go:102
- local l = (S_qlanes[i] or ld(S_qlanes, i))
- if (l[22] ~= 0) then
+ local l = S_qlanes[i] or ld(S_qlanes, i)
+ if l[22] ~= 0 then
   local t1_ = (S_qlanes[l[22]] or ld(S_qlanes, l[22]))
   t1_[23] = l[23]
- else
-  counts[14] = l[23]
- end
- if (l[23] ~= 0) then
+ else counts[14] = l[23] end
+ if l[23] ~= 0 then
   local t2_ = (S_qlanes[l[23]] or ld(S_qlanes, l[23]))
   t2_[22] = l[22]
  end
- for k = 0, l[20] - 1 do
-  F.order_Queue_leaveDomain(l[k+4])
- end
+ for k = 0, l[20] - 1 do F.order_Queue_leaveDomain(l[k+4]) end
  indexRemove(X.laneIx, F.order_LaneKey_hash(l), i)
  slabFree(S_qlanes, i)
 end
 F.pool_Pool_strictLane = function(lane, phase) -- internal/pool/pauses.go:198
- do
-  local i = once[26]
-  while (i ~= 0) do
-   local g = (S_gates[i] or ld(S_gates, i))
-   if ((F.pool_pauseRec_covers(g, lane[1], lane[2]) and (g[1] >= phase)) and (g[1] ~= 0)) then return true end
-   i = (S_gates[i] or ld(S_gates, i))[18]
-  end
+ local i = once[26]
+ while i ~= 0 do
+  local g = S_gates[i] or ld(S_gates, i)
+  if F.pool_pauseRec_covers(g, lane[1], lane[2]) and g[1] >= phase and g[1] ~= 0 then return true end
+  i = (S_gates[i] or ld(S_gates, i))[18]
  end
  return false
 end
 F.meter_Meter_readyWithin = function(m, d, r, t, need, capacity) -- internal/meter/ready.go:24
- local deficit = ((need + F.meter_Meter_Used(m, d, r)) - capacity)
- if (deficit <= 0) then return t end
- if (d[1] == 3) then
-  return 9007199254740992
- elseif (d[1] == 0) then
-  return F.meter_Meter_bucketReady(m, d, r, t, deficit)
+ local deficit = need + F.meter_Meter_Used(m, d, r) - capacity
+ if deficit <= 0 then return t end
+ if d[1] == 3 then return 9007199254740992
+ elseif d[1] == 0 then return F.meter_Meter_bucketReady(m, d, r, t, deficit)
  elseif F.meter_Meter_slices(m, d) then
-  do
-   local k = r[1]
-   while (k < (r[1] + 512)) do
-    do
-     deficit = (deficit - far(1, F.meter_Ring_at(r, k)))
-     if (deficit <= 0) then return (mul(((k + 1)), d[5]) + d[4]) end
-    end
-    k = (k + 1)
-   end
+  local k = r[1]
+  while k < r[1] + 512 do
+   deficit = deficit - far(1, F.meter_Ring_at(r, k))
+   if deficit <= 0 then return mul(k + 1, d[5]) + d[4] end
+   k = k + 1
   end
   return 9007199254740992
- elseif (((m[4] + m[6]) + need) <= capacity) then
-  return m[8]
- elseif ((m[4] + need) <= capacity) then
-  return (m[8] + d[4])
- else
-  return 9007199254740992
- end
+ elseif m[4] + m[6] + need <= capacity then return m[8]
+ elseif m[4] + need <= capacity then return m[8] + d[4]
+ else return 9007199254740992 end
 end
 F.order_Queue_carry = function() -- internal/order/heads.go:121
  local t2_ = T[4]
  for t1_ = 0, #t2_ - 1 do
   local h = copy_(t2_[t1_+1], 0, 6)
   local k, l = 0, (S_qlanes[h[2]] or ld(S_qlanes, h[2]))
-  while (k < l[20]) do
+  while k < l[20] do
    local t3_ = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
-   t3_[12] = (-9.2233720368547758e+18)
-   k = (k + 1)
+   t3_[12] = -9.2233720368547758e+18
+   k = k + 1
   end
  end
  local t5_ = T[4]
  for t4_ = 0, #t5_ - 1 do
   local h = copy_(t5_[t4_+1], 0, 6)
-  local l = (S_qlanes[h[2]] or ld(S_qlanes, h[2]))
+  local l = S_qlanes[h[2]] or ld(S_qlanes, h[2])
   for k = 0, l[20] - 1 do
-   local d = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
-   d[12] = max(d[12], (l[(h[3])*39+(k)*2+34] + F.order_Queue_partCost(l, (h[3] % 256), k, (S_qwaiters[h[1]] or ld(S_qwaiters, h[1]))[6])))
+   local d = S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4])
+   d[12] = max(d[12], l[(h[3])*39+(k)*2+34] + F.order_Queue_partCost(l, h[3] % 256, k, (S_qwaiters[h[1]] or ld(S_qwaiters, h[1]))[6]))
   end
  end
  local t8_ = T[4]
  for t7_ = 0, #t8_ - 1 do
   local h = copy_(t8_[t7_+1], 0, 6)
-  local l = (S_qlanes[h[2]] or ld(S_qlanes, h[2]))
+  local l = S_qlanes[h[2]] or ld(S_qlanes, h[2])
   for k = 0, l[20] - 1 do
-   local d = (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))
-   local t10_ = (h[3])*39+(k)*2
-   l[t10_+34] = (l[t10_+34] + max((d[1] - d[12]), 0))
+   local d, t10_ = S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]), (h[3])*39+(k)*2
+   l[t10_+34] = l[t10_+34] + max(d[1] - d[12], 0)
   end
  end
  T[4] = {}
 end
 F.order_Queue_sooner = function(w, own) -- internal/order/ahead.go:63
- local sum_ = 0
- local wt = (S_qwaiters[w] or ld(S_qwaiters, w))
- local me = (S_qflows[wt[1]] or ld(S_qflows, wt[1]))
- local l = (S_qlanes[me[10]] or ld(S_qlanes, me[10]))
- local tag = {((S_qmembers[me[9]] or ld(S_qmembers, me[9]))[1] + own),wt[5]}
- local looks = 0
- do
-  local n = F.flat_Tree_Min(l[me[8]+25])
-  while ((n ~= 0) and F.flat_Key_Less((F.flat_Tree_KeyOf(n)), tag)) do
-   repeat
-    do
-     looks = (looks + 1)
-     if (looks > 32) then return mul(quo(sum_, 32), l[(me[8])*39+70]) end
-    end
-    local fl = (S_qflows[F.flat_Tree_Value(n)] or ld(S_qflows, F.flat_Tree_Value(n)))
-    if (fl[9] == me[9]) then break end
-    local m = (S_qmembers[fl[9]] or ld(S_qmembers, fl[9]))
-    sum_ = (sum_ + min(max((tag[1] - m[1]), (S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[6]), m[3]))
-   until true
-   n = F.flat_Tree_Next(n)
+ local sum_, wt = 0, S_qwaiters[w] or ld(S_qwaiters, w)
+ local me = S_qflows[wt[1]] or ld(S_qflows, wt[1])
+ local l = S_qlanes[me[10]] or ld(S_qlanes, me[10])
+ local tag = {(S_qmembers[me[9]] or ld(S_qmembers, me[9]))[1] + own,wt[5]}
+ local looks, n = 0, F.flat_Tree_Min(l[me[8]+25])
+ while n ~= 0 and F.flat_Key_Less((F.flat_Tree_KeyOf(n)), tag) do
+  looks = looks + 1
+  if looks > 32 then return mul(quo(sum_, 32), l[(me[8])*39+70]) end
+  local fl = S_qflows[F.flat_Tree_Value(n)] or ld(S_qflows, F.flat_Tree_Value(n))
+  if fl[9] ~= me[9] then
+   local m = S_qmembers[fl[9]] or ld(S_qmembers, fl[9])
+   sum_ = sum_ + min(max(tag[1] - m[1], (S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[6]), m[3])
   end
+  n = F.flat_Tree_Next(n)
  end
  return sum_
 end
 F.order_Queue_higher = function(l, class, lead, ahead, above) -- internal/order/ahead.go:45
  local sum_ = 0
- local finish = (l[(class)*39+(lead)*2+34] + F.order_Queue_partCost(l, class, lead, (ahead < 17179869184 and ahead or 17179869184)))
+ local finish = l[(class)*39+(lead)*2+34] + F.order_Queue_partCost(l, class, lead, ahead < 17179869184 and ahead or 17179869184)
  for i = 0, 9 - 1 do
   local o, o_o = l, (i)*39+33
-  if (((i == class) or (o[o_o+36] == 0)) or (above and (i > class))) then
-  elseif (cfg[84] == 0) then
-   local room = max((finish - o[o_o+(lead)*2+1]), 0)
-   sum_ = (sum_ + min(quo(mul(room, cfg[i+100]), 256), o[o_o+35]))
-  elseif (i < class) then
-   sum_ = (sum_ + o[o_o+35])
-  end
+  if i == class or o[o_o+36] == 0 or (above and i > class) then
+  elseif cfg[84] == 0 then
+   local room = max(finish - o[o_o+(lead)*2+1], 0)
+   sum_ = sum_ + min(quo(mul(room, cfg[i+100]), 256), o[o_o+35])
+  elseif i < class then sum_ = sum_ + o[o_o+35] end
  end
  return sum_
 end
 F.meter_Meter_Estimate = function(m, d, r, t, ahead, need) -- internal/meter/ready.go:75
- if ((m[1] == 0) or (d[1] == 3)) then return t end
- if (d[1] == 0) then
-  local deficit = ((ahead + need) - F.meter_Meter_Room(m, d, r))
-  local n, w = F.meter_Meter_rate(m, d)
-  if ((deficit <= 0) or (n == 0)) then return t end
-  return min((t + quo(((mul(min(deficit, quo(9007199254740992, w)), w) - m[6])), n)), 9007199254740992)
+ if m[1] == 0 or d[1] == 3 then return t end
+ if d[1] == 0 then
+  local deficit, n, w = ahead + need - F.meter_Meter_Room(m, d, r), F.meter_Meter_rate(m, d)
+  if deficit <= 0 or n == 0 then return t end
+  return min(t + quo(mul(min(deficit, quo(9007199254740992, w)), w) - m[6], n), 9007199254740992)
  end
  local capacity = max(F.meter_Meter_Open(m, d, r), 1)
  if F.meter_Meter_isFixed(m, d) then
-  local left = ((ahead + need) - max(F.meter_Meter_Room(m, d, r), 0))
-  if (left <= 0) then return t end
-  return min((m[8] + mul(min(quo(((left - 1)), capacity), quo(9007199254740992, d[4])), d[4])), 9007199254740992)
+  local left = ahead + need - max(F.meter_Meter_Room(m, d, r), 0)
+  if left <= 0 then return t end
+  return min(m[8] + mul(min(quo(left - 1, capacity), quo(9007199254740992, d[4])), d[4]), 9007199254740992)
  end
- local rounds = quo((((ahead + need) - 1)), capacity)
- local at = F.meter_Meter_ReadyAt(m, d, r, t, ((ahead + need) - mul(rounds, capacity)))
- if (at == 9007199254740992) then at = t end
- return min((at + mul(min(rounds, quo(9007199254740992, d[4])), d[4])), 9007199254740992)
+ local rounds = quo(ahead + need - 1, capacity)
+ local at = F.meter_Meter_ReadyAt(m, d, r, t, ahead + need - mul(rounds, capacity))
+ if at == 9007199254740992 then at = t end
+ return min(at + mul(min(rounds, quo(9007199254740992, d[4])), d[4]), 9007199254740992)
 end
 F.meter_Ring_stood = function(r, t, level) -- internal/meter/ring.go:64
- if (r == nil) then return end
+ if r == nil then return end
  local m, m_o = r, (fmod(quo(t, 30000000), 8))*2+8
- if (m[m_o+1] == quo(t, 30000000)) then
-  m[m_o+2] = (m[m_o+2] < level and m[m_o+2] or level)
- else
-  m[m_o+1], m[m_o+2] = quo(t, 30000000), level
- end
+ if m[m_o+1] == quo(t, 30000000) then m[m_o+2] = m[m_o+2] < level and m[m_o+2] or level
+ else m[m_o+1], m[m_o+2] = quo(t, 30000000), level end
 end
 F.meter_Meter_certain = function(m) -- internal/meter/meter.go:191
- if (m[6] > 0) then return (m[5] - 1) end
+ if m[6] > 0 then return m[5] - 1 end
  return m[5]
 end
 F.meter_Ring_came = function(r, d, t, amount) -- internal/meter/ring.go:31
- if ((t - r[(fmod(r[25], 8))*2+9]) >= quo(d[4], 64)) then
-  r[25] = (r[25] + 1)
+ if t - r[(fmod(r[25], 8))*2+9] >= quo(d[4], 64) then
+  r[25] = r[25] + 1
   r[(fmod(r[25], 8))*2+9], r[(fmod(r[25], 8))*2+10] = t, r[8]
  end
- r[8] = (r[8] + amount)
+ r[8] = r[8] + amount
 end
-F.meter_ceilDiv = function(a, b) -- internal/meter/meter.go:222
- return quo((((a + b) - 1)), b)
-end
-F.order_Queue_partOf = function(m) -- internal/order/tags.go:143
- return (S_qlanes[m[5]] or ld(S_qlanes, m[5])), (m[10])*39+33
-end
+F.meter_ceilDiv = function(a, b) return quo(a + b - 1, b) end -- internal/meter/meter.go:222
+F.order_Queue_partOf = function(m) return (S_qlanes[m[5]] or ld(S_qlanes, m[5])), (m[10])*39+33 end -- internal/order/tags.go:143
 F.order_Queue_dropMember = function(i) -- internal/order/index.go:166
- local m = (S_qmembers[i] or ld(S_qmembers, i))
+ local m = S_qmembers[i] or ld(S_qmembers, i)
  F.order_Queue_leaveIdle(i)
  indexRemove(X.membIx, F.order_memberHash(m[5], m[10], m[4]), i)
  F.flat_Names_Drop(m[4])
  slabFree(S_qmembers, i)
 end
 F.meter_Meter_undrain = function(m, r, t, mark, amount) -- internal/meter/charge.go:274
- if (mark < m[10]) then return end
+ if mark < m[10] then return end
  local still = amount
- if (m[2] > 0) then
+ if m[2] > 0 then
   still = 0
-  if ((t - mark) <= quo(4503599627370496, m[2])) then
-   still = (amount - F.meter_ceilDiv(mul(((t - mark)), m[2]), m[3]))
-  end
+  if t - mark <= quo(4503599627370496, m[2]) then still = amount - F.meter_ceilDiv(mul(t - mark, m[2]), m[3]) end
  end
  local back = min(max(still, F.meter_Ring_lowest(r, mark, t)), F.meter_Meter_certain(m), amount)
- if (back <= 0) then return end
+ if back <= 0 then return end
  F.meter_Ring_lower(r, mark, t, back)
- m[5] = (m[5] - back)
+ m[5] = m[5] - back
 end
 F.pool_Pool_uncharged = function(i) -- internal/pool/crowd.go:58
  local in_, _, r = F.pool_Pool_touch(i)
- return (F.meter_Meter_Idle(in_) and (((r == nil) or (r[3] == 0))))
+ return F.meter_Meter_Idle(in_) and (r == nil or r[3] == 0)
 end
 F.meter_Def_NeedsRing = function(d) -- internal/meter/def.go:68
  local t1_ = d[1]
- if t1_ == 0 then
-  return (d[2] ~= 2)
- elseif t1_ == 1 then
-  return true
- elseif t1_ == 2 then
-  return (d[2] ~= 2)
- else
-  return false
- end
+ if t1_ == 0 then return d[2] ~= 2
+ elseif t1_ == 1 then return true
+ elseif t1_ == 2 then return d[2] ~= 2
+ else return false end
 end
 F.meter_Meter_Start = function(m, d, r, t, size, burst, reset) -- internal/meter/def.go:104
- do
-  local err = F.meter_Meter_Resize(m, d, size, burst)
-  if (err and true or false) then return err end
- end
- do
-  if (d[1] == 0) then
-   m[7] = t
-   if (r ~= nil) then r[1] = quo(t, d[5]) end
-  elseif ((d[1] == 2) and (d[2] == 2)) then
-   m[8] = F.meter_nextReset(reset, d[4], t)
-   m[7], m[10] = m[8], (m[8] - d[4])
-  elseif (((d[1] == 2) and (reset ~= 0)) and F.meter_Def_phased(d, 2400000)) then
-   local next_ = F.meter_nextReset(reset, d[4], t)
-   m[7], m[8] = (next_ - 1200000), (next_ + 1200000)
-   m[10] = (m[7] - d[4])
-  else
-   if (r ~= nil) then r[1] = quo(((t - d[4])), d[5]) end
-  end
+ local err = F.meter_Meter_Resize(m, d, size, burst)
+ if err and true or false then return err end
+ if d[1] == 0 then
+  m[7] = t
+  if r ~= nil then r[1] = quo(t, d[5]) end
+ elseif (d[1] == 2 and d[2] == 2) then
+  m[8] = F.meter_nextReset(reset, d[4], t)
+  m[7], m[10] = m[8], m[8] - d[4]
+ elseif (d[1] == 2 and reset ~= 0 and F.meter_Def_phased(d, 2400000)) then
+  local next_ = F.meter_nextReset(reset, d[4], t)
+  m[7], m[8] = next_ - 1200000, next_ + 1200000
+  m[10] = m[7] - d[4]
+ else
+  if r ~= nil then r[1] = quo(t - d[4], d[5]) end
  end
  return nil
 end
 F.pool_Pool_resetOf = function(limit, scope, scope_o) -- internal/pool/crowd.go:88
  local l = (S_limits[limit+1] or ld(S_limits, limit+1))
- if (((l[7] ~= 0) and F.meter_Def_NeedsRing((S_defs[limit+1] or ld(S_defs, limit+1)))) and (same(scope, scope_o, (F.pool_Pool_crowdScope(l[7])), 0, 5))) then
+ if l[7] ~= 0 and F.meter_Def_NeedsRing((S_defs[limit+1] or ld(S_defs, limit+1))) and same(scope, scope_o, (F.pool_Pool_crowdScope(l[7])), 0, 5) then
   return 0
  end
  return l[14]
 end
 F.pool_Pool_enroll = function(limit, scope, scope_o, i) -- internal/pool/crowd.go:64
  local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
- if (per == 0) then return end
- once[limit+65] = (once[limit+65] + 1)
- if (same(scope, scope_o, (F.pool_Pool_crowdScope(per)), 0, 5)) then once[limit+81], once[limit+97] = i, 0 end
+ if per == 0 then return end
+ once[limit+65] = once[limit+65] + 1
+ if same(scope, scope_o, (F.pool_Pool_crowdScope(per)), 0, 5) then once[limit+81], once[limit+97] = i, 0 end
 end
 F.policy_Floor_At = function(l, t) -- internal/policy/floor.go:17
- if (l[2] == 0) then return l[1] end
- local left = min(max((l[3] - t), 0), l[2])
- return floor((((l[1] * left) / l[2]) + 0.5))
+ if l[2] == 0 then return l[1] end
+ local left = min(max(l[3] - t, 0), l[2])
+ return floor(((l[1] * left) / l[2]) + 0.5)
 end
 F.policy_Floor_When = function(l, t, left) -- internal/policy/floor.go:26
- do
-  if (F.policy_Floor_At(l, t) <= left) then
-   return t
-  elseif ((l[2] == 0) or (left < 0)) then
-   return 9007199254740992
-  end
- end
- local at = (l[3] - floor(((((left + 0.5)) * l[2]) / l[1])))
- do
-  while (F.policy_Floor_At(l, at) > left) do
-   at = (at + 1)
-  end
- end
- return (at > t and at or t)
+ if F.policy_Floor_At(l, t) <= left then return t
+ elseif l[2] == 0 or left < 0 then return 9007199254740992 end
+ local at = l[3] - floor(((left + 0.5) * l[2]) / l[1])
+ while F.policy_Floor_At(l, at) > left do at = at + 1 end
+ return at > t and at or t
 end
 F.pool_Pool_amber = function(in_, d, room, size) -- internal/pool/stock.go:266
- if (not F.pool_Pool_lightBinds(d)) then return false end
+ if not F.pool_Pool_lightBinds(d) then return false end
  local green = {F.policy_Part(size, cfg[29]),d[4],in_[8]}
- if (cfg[31] ~= 0) then green[2] = 0 end
- return (room < F.policy_Floor_At(green, once[1]))
+ if cfg[31] ~= 0 then green[2] = 0 end
+ return room < F.policy_Floor_At(green, once[1])
 end
 F.pool_Pool_living = function() -- internal/pool/leases.go:43
  local set = 0
- for c = 0, cfg[3] - 1 do
-  if F.pool_Pool_alive(c) then set = bor(set, (1 * 2^(c))) end
- end
+ for c = 0, cfg[3] - 1 do if F.pool_Pool_alive(c) then set = bor(set, (1 * 2^(c))) end end
  return set
 end
 F.policy_Shares_Floor = function(s, class, light) -- internal/policy/share.go:38
- local highest = 0
- local others = 0
+ local highest, others = 0, 0
  for i = 0, 8 - 1 do
   local t2_ = i
   if t2_ == class then
-  elseif t2_ == 0 then
-   highest = F.policy_Shares_unused(s, i)
-  else
-   others = (others + F.policy_Shares_unused(s, i))
-  end
+  elseif t2_ == 0 then highest = F.policy_Shares_unused(s, i)
+  else others = others + F.policy_Shares_unused(s, i) end
  end
- if ((s[class+10] >= F.policy_Shares_Guaranteed(s, class)) and ((highest + others) > 0)) then highest = (highest > light and highest or light) end
- return (highest + others)
+ if s[class+10] >= F.policy_Shares_Guaranteed(s, class) and highest + others > 0 then
+  highest = highest > light and highest or light
+ end
+ return highest + others
 end
 F.pool_Pool_nextDeath = function(but) -- internal/pool/leases.go:54
  local at = 9007199254740992
- for c = 0, cfg[3] - 1 do
-  if (c ~= but) then at = min(at, F.pool_Pool_deathOf(c)) end
- end
+ for c = 0, cfg[3] - 1 do if c ~= but then at = min(at, F.pool_Pool_deathOf(c)) end end
  return at
 end
 F.pool_Pool_hasPerson = function(tk, in_) -- internal/pool/plan.go:10
- if (F.pool_Pool_alive(0) or (F.pool_Pool_stockOf(in_)[2] > 0)) then return true end
+ if F.pool_Pool_alive(0) or F.pool_Pool_stockOf(in_)[2] > 0 then return true end
  for k = 0, tk[25] - 1 do
-  repeat
-   local c, c_o = tk, (k)*5+35
-   if (not ((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[13] ~= 0)) then break end
-   local other = (S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4]))
-   if ((other[8] > once[1]) and (F.pool_Pool_stockOf(other)[2] > 0)) then return true end
-  until true
+  local c, c_o = tk, (k)*5+35
+  if (S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[13] ~= 0 then
+   local other = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
+   if other[8] > once[1] and F.pool_Pool_stockOf(other)[2] > 0 then return true end
+  end
  end
  return false
 end
-F.policy_Ease = function(window) -- internal/policy/plan.go:11
- return min(900000000, quo(window, 20))
-end
-F.policy_EaseFloor = function(size, opened, eased) -- internal/policy/plan.go:15
- return {size,(5 * eased),(opened + (5 * eased))}
-end
-F.policy_Breaker_Press = function(b, b_o, t) -- internal/policy/breaker.go:151
- if (b[b_o+1] ~= 0) then b[b_o+7] = t end
-end
+F.policy_Ease = function(window) return min(900000000, quo(window, 20)) end -- internal/policy/plan.go:11
+F.policy_EaseFloor = function(size, opened, eased) return {size,5 * eased,opened + 5 * eased} end -- internal/policy/plan.go:15
+F.policy_Breaker_Press = function(b, b_o, t) if b[b_o+1] ~= 0 then b[b_o+7] = t end end -- internal/policy/breaker.go:151
 F.policy_Breaker_Allow = function(b, b_o, t) -- internal/policy/breaker.go:189
- local ok = false
- local at = 0
- if (b[b_o+1] ~= 0) then
-  return (not (b[b_o+8] ~= 0)), min(b[b_o+4], F.policy_Breaker_tooFewAt(b, b_o))
- end
- local step_ = quo(((t - b[b_o+13])), 500000)
- do
-  b[b_o+9] = (((b[b_o+9] ~= 0) and (step_ < 20))) and 1 or 0
-  if (not (b[b_o+9] ~= 0)) then return true, 0 end
- end
- return (b[b_o+14] < (1 * 2^((step_ > 0 and step_ or 0)))), (b[b_o+13] + (((step_ + 1)) * 500000))
+ local ok, at = false, 0
+ if b[b_o+1] ~= 0 then return b[b_o+8] == 0, min(b[b_o+4], F.policy_Breaker_tooFewAt(b, b_o)) end
+ local step_ = quo(t - b[b_o+13], 500000)
+ b[b_o+9] = (b[b_o+9] ~= 0 and step_ < 20) and 1 or 0
+ if b[b_o+9] == 0 then return true, 0 end
+ return b[b_o+14] < (1 * 2^((step_ > 0 and step_ or 0))), b[b_o+13] + (step_ + 1) * 500000
 end
 F.order_Queue_laneOf = function(key, costs) -- internal/order/index.go:64
  do
   local i = F.order_Queue_findLane(key)
-  if (i ~= 0) then
+  if i ~= 0 then
    F.order_Queue_rebind(i, costs)
    return i
   end
  end
  local i = slabNew(S_qlanes)
- local l = (S_qlanes[i] or ld(S_qlanes, i))
+ local l = S_qlanes[i] or ld(S_qlanes, i)
  move(l, 0, key, 0, 3)
  l[23] = counts[14]
- l[20] = ((costs[33] + 2147483648) % 4294967296 - 2147483648)
- for k = 0, costs[33] - 1 do
-  l[k+4] = F.order_Queue_domainOf(costs[k+1])
- end
- if (counts[14] ~= 0) then
+ l[20] = (costs[33] + 2147483648) % 4294967296 - 2147483648
+ for k = 0, costs[33] - 1 do l[k+4] = F.order_Queue_domainOf(costs[k+1]) end
+ if counts[14] ~= 0 then
   local t2_ = (S_qlanes[counts[14]] or ld(S_qlanes, counts[14]))
   t2_[22] = i
  end
@@ -5758,207 +4927,169 @@ end
 F.order_Queue_memberOf = function(lane, class, agent) -- internal/order/index.go:154
  do
   local i = F.order_Queue_findMember(lane, class, agent)
-  if (i ~= 0) then return i end
+  if i ~= 0 then return i end
  end
  local i = slabNew(S_qmembers)
- local m = (S_qmembers[i] or ld(S_qmembers, i))
+ local m = S_qmembers[i] or ld(S_qmembers, i)
  m[4], m[10], m[5] = F.flat_Names_Keep(agent), class, lane
  indexAdd(X.membIx, F.order_memberHash(lane, class, agent), i)
  F.order_Queue_enterIdle(i)
  return i
 end
-F.order_Queue_Lanes = function() -- internal/order/queue.go:196
- return slabLen(S_qlanes)
-end
+F.order_Queue_Lanes = function() return slabLen(S_qlanes) end -- internal/order/queue.go:196
 F.meter_Rate = function(size, window, capacity) -- internal/meter/def.go:84
- local n = 0
- local w = 0
- local err = nil
+ local n, w, err = 0, 0, nil
  n, w = size, window
- do
-  local a, b = n, w
-  while true do
-   if (b == 0) then
-    n, w = quo(n, a), quo(w, a)
-    break
-   end
-   a, b = b, fmod(a, b)
+ local a, b = n, w
+ while true do
+  if b == 0 then
+   n, w = quo(n, a), quo(w, a)
+   break
   end
+  a, b = b, fmod(a, b)
  end
- do
-  while ((capacity > quo(4503599627370496, w)) or (n > quo(4503599627370496, w))) do
-   if (n < 2048) then return 0, 0, "error" end
-   n, w = quo(n, 2), F.meter_ceilDiv(w, 2)
-  end
+ while capacity > quo(4503599627370496, w) or n > quo(4503599627370496, w) do
+  if n < 2048 then return 0, 0, "error" end
+  n, w = quo(n, 2), F.meter_ceilDiv(w, 2)
  end
  return n, w, nil
 end
-F.pause_State_LimitsKnown = function(g) -- internal/pause/pause.go:172
- if ((g[1] == 3) and (g[3] == 0)) then g[1] = 0 end
-end
+F.pause_State_LimitsKnown = function(g) if g[1] == 3 and g[3] == 0 then g[1] = 0 end end -- internal/pause/pause.go:172
 F.meter_Ring_Rescale = function(r, from, to, t) -- internal/meter/ring.go:125
  r[8], r[2], r[25] = F.meter_Ring_Recent(r, from, t), 0, quo(t, to[4])
 end
 F.meter_DrainTime = function(size, window, amount) -- internal/meter/turn.go:60
  local n, w, err = F.meter_Rate(size, window, size)
- if (err and true or false) then return 0, false end
+ if err and true or false then return 0, false end
  return F.meter_ceilDiv(mul(amount, w), n), true
 end
 F.meter_Ring_goneSince = function(r, d, t) -- internal/meter/ring.go:40
- local n = r[8]
- do
-  local k = r[25]
-  while (k > (r[25] - 8)) do
-   if (k <= 0) then return r[8], true end
-   local m, m_o = r, (fmod(k, 8))*2+8
-   if ((t - m[m_o+1]) >= quo(d[4], 64)) then return (r[8] - n), true end
-   if (m[m_o+1] <= t) then return (r[8] - m[m_o+2]), true end
-   n = m[m_o+2]
-   k = (k - 1)
-  end
+ local n, k = r[8], r[25]
+ while k > r[25] - 8 do
+  if k <= 0 then return r[8], true end
+  local m, m_o = r, (fmod(k, 8))*2+8
+  if t - m[m_o+1] >= quo(d[4], 64) then return r[8] - n, true end
+  if m[m_o+1] <= t then return r[8] - m[m_o+2], true end
+  n = m[m_o+2]
+  k = k - 1
  end
  return 0, false
 end
-F.policy_Breaker_at = function(b, b_o, i) -- internal/policy/breaker.go:185
- return copy_(b.ring, (fmod(((b[b_o+11] + i)), 64))*2, 2)
-end
+F.policy_Breaker_at = function(b, b_o, i) return copy_(b.ring, (fmod(b[b_o+11] + i, 64))*2, 2) end -- internal/policy/breaker.go:185
 F.policy_Breaker_close = function(b, b_o, t) -- internal/policy/breaker.go:123
- if (b[b_o+1] ~= 0) then b[b_o+1], b[b_o+9], b[b_o+13], b[b_o+14] = 0, 1, t, 0 end
+ if b[b_o+1] ~= 0 then b[b_o+1], b[b_o+9], b[b_o+13], b[b_o+14] = 0, 1, t, 0 end
 end
 F.policy_Breaker_keep = function(b, b_o, n) -- internal/policy/breaker.go:179
- local drop = (b[b_o+12] - (((n > 0 and n or 0) + 2147483648) % 4294967296 - 2147483648))
- if (drop > 0) then
-  b[b_o+11], b[b_o+12], b[b_o+10] = fmod(((b[b_o+11] + drop)), 64), (b[b_o+12] - drop), 1
- end
+ local drop = b[b_o+12] - (((n > 0 and n or 0) + 2147483648) % 4294967296 - 2147483648)
+ if drop > 0 then b[b_o+11], b[b_o+12], b[b_o+10] = fmod(b[b_o+11] + drop, 64), b[b_o+12] - drop, 1 end
 end
 F.policy_Breaker_Judge = function(b, b_o, r, t, reset, room) -- internal/policy/breaker.go:82
- if ((b[b_o+4] ~= 0) and (b[b_o+4] <= t)) then F.policy_Breaker_over(b, b_o, b[b_o+4]) end
- F.policy_Breaker_keep(b, b_o, (r[2] < 64 and r[2] or 64))
+ if b[b_o+4] ~= 0 and b[b_o+4] <= t then F.policy_Breaker_over(b, b_o, b[b_o+4]) end
+ F.policy_Breaker_keep(b, b_o, r[2] < 64 and r[2] or 64)
  F.policy_Breaker_age(b, b_o, t)
- if ((b[b_o+12] < 3) and (not F.policy_Breaker_underPressure(b, b_o, t))) then F.policy_Breaker_close(b, b_o, t) end
- b[b_o+8] = ((r[3] ~= 0)) and 1 or 0
+ if b[b_o+12] < 3 and not F.policy_Breaker_underPressure(b, b_o, t) then F.policy_Breaker_close(b, b_o, t) end
+ b[b_o+8] = (r[3] ~= 0) and 1 or 0
  F.policy_Breaker_follow(b, b_o, t, reset)
  F.policy_Breaker_forecast(b, b_o)
- if (((b[b_o+1] ~= 0) or (b[b_o+5] == 0)) or (b[b_o+4] == 0)) then return end
- if ((b[b_o+5] < b[b_o+4]) and ((b[b_o+5] - t) <= r[1])) then F.policy_Breaker_trip(b, b_o, t, (room > 0 and room or 0)) end
+ if b[b_o+1] ~= 0 or b[b_o+5] == 0 or b[b_o+4] == 0 then return end
+ if b[b_o+5] < b[b_o+4] and b[b_o+5] - t <= r[1] then F.policy_Breaker_trip(b, b_o, t, room > 0 and room or 0) end
 end
 F.pause_Backoff_after = function(b, b_o, n) -- internal/pause/pause.go:45
  local d = b[b_o+1]
- do
-  while ((n > 1) and (d < b[b_o+3])) do
-   d = mul(d, (b[b_o+2] > 1 and b[b_o+2] or 1))
-   if (b[b_o+2] <= 1) then break end
-   n = (n - 1)
-  end
+ while n > 1 and d < b[b_o+3] do
+  d = mul(d, b[b_o+2] > 1 and b[b_o+2] or 1)
+  if b[b_o+2] <= 1 then break end
+  n = n - 1
  end
- return (d < b[b_o+3] and d or b[b_o+3])
+ return d < b[b_o+3] and d or b[b_o+3]
 end
 F.order_Queue_leaveDomain = function(i) -- internal/order/index.go:135
- local d = (S_qdomains[i] or ld(S_qdomains, i))
- d[14] = (d[14] - 1)
- if (d[14] == 0) then
+ local d = S_qdomains[i] or ld(S_qdomains, i)
+ d[14] = d[14] - 1
+ if d[14] == 0 then
   indexRemove(X.domIx, F.order_onHash(d[13]), i)
   slabFree(S_qdomains, i)
  end
 end
 F.meter_Meter_bucketReady = function(m, d, r, t, deficit) -- internal/meter/ready.go:51
  local probe = {m[1],m[2],m[3],0,m[5],m[6],t,0,0,0}
- if (r ~= nil) then
+ if r ~= nil then
   local k, left = r[1], r[3]
-  while ((left > 0) and (deficit > probe[5])) do
-   repeat
-    local c = far(1, F.meter_Ring_at(r, k))
-    if (c == 0) then break end
-    left = (left - c)
+  while left > 0 and deficit > probe[5] do
+   local c = far(1, F.meter_Ring_at(r, k))
+   if c ~= 0 then
+    left = left - c
     local before = probe[5]
-    F.meter_Meter_drain(probe, d, mul(((k + 1)), d[5]))
-    deficit = (deficit - (before - probe[5]))
+    F.meter_Meter_drain(probe, d, mul(k + 1, d[5]))
+    deficit = deficit - (before - probe[5])
     F.meter_Meter_fill(probe, d, nil, c)
-   until true
-   k = (k + 1)
+   end
+   k = k + 1
   end
  end
  local n, w = F.meter_Meter_rate(m, d)
- if ((deficit > probe[5]) or (n == 0)) then return 9007199254740992 end
- return (probe[7] + F.meter_ceilDiv((mul(deficit, w) - probe[6]), n))
+ if deficit > probe[5] or n == 0 then return 9007199254740992 end
+ return probe[7] + F.meter_ceilDiv(mul(deficit, w) - probe[6], n)
 end
 F.flat_Tree_Next = function(i) -- internal/flat/tree.go:104
- do
-  local right = (S_tnodes[i] or ld(S_tnodes, i))[5]
-  if (right ~= 0) then return F.flat_Tree_Min(right) end
- end
+ local right = (S_tnodes[i] or ld(S_tnodes, i))[5]
+ if right ~= 0 then return F.flat_Tree_Min(right) end
  while true do
   local parent = (S_tnodes[i] or ld(S_tnodes, i))[6]
-  if ((parent == 0) or ((S_tnodes[parent] or ld(S_tnodes, parent))[4] == i)) then return parent end
+  if parent == 0 or (S_tnodes[parent] or ld(S_tnodes, parent))[4] == i then return parent end
   i = parent
  end
 end
 F.meter_Ring_lowest = function(r, from, to) -- internal/meter/ring.go:76
- if ((r == nil) or ((quo(to, 30000000) - quo(from, 30000000)) >= 8)) then return 0 end
- local level = 1099511627776
- do
-  local k = quo(from, 30000000)
-  while (k <= quo(to, 30000000)) do
-   do
-    local m, m_o = r, (fmod(k, 8))*2+8
-    if (m[m_o+1] == k) then level = (level < m[m_o+2] and level or m[m_o+2]) end
-   end
-   k = (k + 1)
-  end
+ if r == nil or quo(to, 30000000) - quo(from, 30000000) >= 8 then return 0 end
+ local level, k = 1099511627776, quo(from, 30000000)
+ while k <= quo(to, 30000000) do
+  local m, m_o = r, (fmod(k, 8))*2+8
+  if m[m_o+1] == k then level = level < m[m_o+2] and level or m[m_o+2] end
+  k = k + 1
  end
  return level
 end
 F.meter_nextReset = function(reset, window, t) -- internal/meter/def.go:139
- local k = quo(((t - reset)), window)
- local next_ = (reset + mul(k, window))
- do
-  while (next_ <= t) do
-   next_ = (next_ + window)
-  end
- end
+ local k = quo(t - reset, window)
+ local next_ = reset + mul(k, window)
+ while next_ <= t do next_ = next_ + window end
  return next_
 end
-F.policy_Shares_unused = function(s, class) -- internal/policy/share.go:31
- return max((F.policy_Shares_Guaranteed(s, class) - s[class+10]), 0)
-end
+F.policy_Shares_unused = function(s, class) return max(F.policy_Shares_Guaranteed(s, class) - s[class+10], 0) end -- internal/policy/share.go:31
 F.policy_Shares_Guaranteed = function(s, class) -- internal/policy/share.go:17
- if (band(s[18], ((1 * 2^(class)))) == 0) then return 0 end
+ if band(s[18], (1 * 2^(class))) == 0 then return 0 end
  local sum_ = 0
  for i = 0, 8 - 1 do
   local w = s[i+2]
-  if (band(s[18], ((1 * 2^(i)))) ~= 0) then sum_ = (sum_ + w) end
+  if band(s[18], (1 * 2^(i))) ~= 0 then sum_ = sum_ + w end
  end
- return (mul(quo(s[1], sum_), s[class+2]) + quo(mul(fmod(s[1], sum_), s[class+2]), sum_))
+ return mul(quo(s[1], sum_), s[class+2]) + quo(mul(fmod(s[1], sum_), s[class+2]), sum_)
 end
 F.policy_Breaker_tooFewAt = function(b, b_o) -- internal/policy/breaker.go:162
- if (b[b_o+12] < 3) then return b[b_o+4] end
- return (((F.policy_Breaker_at(b, b_o, (b[b_o+12] - 3)))[1] + 120000000) + 1)
+ if b[b_o+12] < 3 then return b[b_o+4] end
+ return (F.policy_Breaker_at(b, b_o, b[b_o+12] - 3))[1] + 120000000 + 1
 end
 F.order_Queue_rebind = function(i, costs) -- internal/order/index.go:85
- local l = (S_qlanes[i] or ld(S_qlanes, i))
- if (l[21] > 0) then return end
+ local l = S_qlanes[i] or ld(S_qlanes, i)
+ if l[21] > 0 then return end
  for k = 0, l[20] - 1 do
-  repeat
-   if ((S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))[13] == costs[k+1]) then break end
+  if (S_qdomains[l[k+4]] or ld(S_qdomains, l[k+4]))[13] ~= costs[k+1] then
    F.order_Queue_leaveDomain(l[k+4])
    l[k+4] = F.order_Queue_domainOf(costs[k+1])
-   for c = 0, 9 - 1 do
-    clear_(l, (c)*39+(k)*2+33, 2)
-   end
-  until true
+   for c = 0, 9 - 1 do clear_(l, (c)*39+(k)*2+33, 2) end
+  end
  end
 end
 F.order_Queue_domainOf = function(on) -- internal/order/index.go:120
  local h = F.order_onHash(on)
  do
   local i, p = indexSeek(X.domIx, h, 0)
-  while (i ~= 0) do
-   do
-    local d = (S_qdomains[i] or ld(S_qdomains, i))
-    if (d[13] == on) then
-     d[14] = (d[14] + 1)
-     return i
-    end
+  while i ~= 0 do
+   local d = S_qdomains[i] or ld(S_qdomains, i)
+   if d[13] == on then
+    d[14] = d[14] + 1
+    return i
    end
    local t1_, t2_ = indexSeek(X.domIx, h, p)
    i = t1_
@@ -5966,7 +5097,7 @@ F.order_Queue_domainOf = function(on) -- internal/order/index.go:120
   end
  end
  local i = slabNew(S_qdomains)
- local d = (S_qdomains[i] or ld(S_qdomains, i))
+ local d = S_qdomains[i] or ld(S_qdomains, i)
  d[13], d[14] = on, 1
  indexAdd(X.domIx, h, i)
  return i
@@ -5978,65 +5109,53 @@ F.policy_Breaker_over = function(b, b_o, t) -- internal/policy/breaker.go:131
  F.policy_Breaker_forget(b, b_o, t)
 end
 F.policy_Breaker_age = function(b, b_o, t) -- internal/policy/breaker.go:140
- if (b[b_o+12] >= 3) then
-  local third = (F.policy_Breaker_at(b, b_o, (b[b_o+12] - 3)))[1]
-  if ((third < (t - 120000000)) and (not F.policy_Breaker_underPressure(b, b_o, t))) then
-   F.policy_Breaker_close(b, b_o, (((third > b[b_o+7] and third or b[b_o+7]) + 120000000) + 1))
+ if b[b_o+12] >= 3 then
+  local third = (F.policy_Breaker_at(b, b_o, b[b_o+12] - 3))[1]
+  if third < t - 120000000 and not F.policy_Breaker_underPressure(b, b_o, t) then
+   F.policy_Breaker_close(b, b_o, (third > b[b_o+7] and third or b[b_o+7]) + 120000000 + 1)
   end
  end
- F.policy_Breaker_forget(b, b_o, (t - 120000000))
+ F.policy_Breaker_forget(b, b_o, t - 120000000)
 end
 F.policy_Breaker_underPressure = function(b, b_o, t) -- internal/policy/breaker.go:157
- return ((((b[b_o+1] ~= 0) and (not (b[b_o+8] ~= 0))) and (b[b_o+7] >= b[b_o+2])) and ((t - b[b_o+7]) <= 120000000))
+ return b[b_o+1] ~= 0 and b[b_o+8] == 0 and b[b_o+7] >= b[b_o+2] and t - b[b_o+7] <= 120000000
 end
 F.policy_Breaker_follow = function(b, b_o, t, reset) -- internal/policy/breaker.go:104
- if (reset <= 0) then
+ if reset <= 0 then
   F.policy_Breaker_close(b, b_o, t)
   b[b_o+4] = 0
- elseif (reset <= t) then
-  F.policy_Breaker_over(b, b_o, t)
- elseif (b[b_o+1] ~= 0) then
-  b[b_o+4] = (reset < b[b_o+6] and reset or b[b_o+6])
- else
-  b[b_o+4] = reset
- end
+ elseif reset <= t then F.policy_Breaker_over(b, b_o, t)
+ elseif b[b_o+1] ~= 0 then b[b_o+4] = reset < b[b_o+6] and reset or b[b_o+6]
+ else b[b_o+4] = reset end
 end
 F.policy_Breaker_forecast = function(b, b_o) -- internal/policy/breaker.go:217
- if (not (b[b_o+10] ~= 0)) then return end
+ if b[b_o+10] == 0 then return end
  b[b_o+10], b[b_o+5] = 0, 0
- if (b[b_o+12] < 3) then return end
- local n, last = b[b_o+12], F.policy_Breaker_at(b, b_o, (b[b_o+12] - 1))
- local mx = 0
- local my = 0
+ if b[b_o+12] < 3 then return end
+ local n, last, mx, my = b[b_o+12], F.policy_Breaker_at(b, b_o, b[b_o+12] - 1), 0, 0
  for i = 0, b[b_o+12] - 1 do
   local s = F.policy_Breaker_at(b, b_o, i)
-  mx = (mx + (s[1] - last[1]))
-  my = (my + (s[2] - last[2]))
+  mx = mx + (s[1] - last[1])
+  my = my + (s[2] - last[2])
  end
- mx = (mx / n)
- my = (my / n)
- local xx = 0
- local xy = 0
+ mx = mx / n
+ my = my / n
+ local xx, xy = 0, 0
  for i = 0, b[b_o+12] - 1 do
   local s = F.policy_Breaker_at(b, b_o, i)
-  local dx = ((s[1] - last[1]) - mx)
-  local dy = ((s[2] - last[2]) - my)
-  xx = (xx + (dx * dx))
-  xy = (xy + (dx * dy))
+  local dx, dy = (s[1] - last[1]) - mx, (s[2] - last[2]) - my
+  xx = xx + (dx * dx)
+  xy = xy + (dx * dy)
  end
- if (xy >= 0) then return end
- local ahead = (mx - ((((last[2] + my)) * xx) / xy))
- if (ahead <= 86400000000) then b[b_o+5] = max((last[1] + floor(ahead)), 1) end
+ if xy >= 0 then return end
+ local ahead = mx - (((last[2] + my) * xx) / xy)
+ if ahead <= 86400000000 then b[b_o+5] = max(last[1] + floor(ahead), 1) end
 end
 F.policy_Breaker_trip = function(b, b_o, t, room) -- internal/policy/breaker.go:118
- b[b_o+1], b[b_o+2], b[b_o+3], b[b_o+6] = 1, t, room, (b[b_o+4] + ((b[b_o+4] - t)))
+ b[b_o+1], b[b_o+2], b[b_o+3], b[b_o+6] = 1, t, room, b[b_o+4] + (b[b_o+4] - t)
 end
 F.policy_Breaker_forget = function(b, b_o, t) -- internal/policy/breaker.go:170
  local n = b[b_o+12]
- do
-  while ((n > 0) and ((F.policy_Breaker_at(b, b_o, (b[b_o+12] - n)))[1] < t)) do
-   n = (n - 1)
-  end
- end
+ while n > 0 and (F.policy_Breaker_at(b, b_o, b[b_o+12] - n))[1] < t do n = n - 1 end
  F.policy_Breaker_keep(b, b_o, n)
 end

@@ -62,23 +62,23 @@ func (tr *translator) method(x *ast.CallExpr, f *ast.SelectorExpr, sel *types.Se
 	full := typeName(elem) + "." + m.Name()
 	switch full {
 	case "flat.Slab.At":
-		i := tr.expr(x.Args[0])
+		i := tr.bare(x.Args[0])
 		s := tr.place(f.X).t
 		return fmt.Sprintf("(%s[%s] or ld(%s, %s))", s, i, s, i)
 	case "flat.Slab.New", "flat.Slab.Free", "flat.Slab.Recycle", "flat.Slab.Len", "flat.Slab.End":
 		args := tr.place(f.X).t
 		if len(x.Args) > 0 {
-			args += ", " + tr.expr(x.Args[0])
+			args += ", " + tr.bare(x.Args[0])
 		}
 		return fmt.Sprintf("slab%s(%s)", m.Name(), args)
 	case "flat.Index.Seek", "flat.Index.Add", "flat.Index.Remove", "flat.Index.Len":
 		args := tr.place(f.X).t
 		for _, a := range x.Args {
-			args += ", " + tr.expr(a)
+			args += ", " + tr.bare(a)
 		}
 		return fmt.Sprintf("index%s(%s)", m.Name(), args)
 	case "time.Duration.Microseconds":
-		return fmt.Sprintf("quo(%s, 1000)", tr.expr(f.X))
+		return fmt.Sprintf("quo(%s, 1000)", tr.bare(f.X))
 	case "time.Duration.Nanoseconds":
 		return tr.expr(f.X)
 	case "store.Time.Sub":
@@ -101,32 +101,10 @@ func (tr *translator) method(x *ast.CallExpr, f *ast.SelectorExpr, sel *types.Se
 
 // receiver translates the receiver of a method call.
 func (tr *translator) receiver(f *ast.SelectorExpr, sel *types.Selection, elem types.Type, byPointer bool) (t, o string) {
-	base := tr.typeOf(f.X)
 	if !composite(elem) && !byPointer {
 		return tr.expr(f.X), ""
 	}
-	var p place
-	single := false
-	if e := pointee(base); e != nil {
-		base = e
-		if single = tr.isSingle(e); !single {
-			p = tr.deref(f.X)
-		}
-	} else if single = tr.isSingle(base); !single {
-		p = tr.place(f.X)
-	}
-	for _, i := range sel.Index()[:len(sel.Index())-1] {
-		fl := base.Underlying().(*types.Struct).Field(i)
-		if single {
-			p, single = tr.singleField(base, fl)
-		} else {
-			p = p.add(offset(base.Underlying().(*types.Struct), i))
-		}
-		base = fl.Type()
-		if e := pointee(base); e != nil {
-			base = e
-		}
-	}
+	p := tr.field(f.X, sel.Index()[:len(sel.Index())-1])
 	if !tr.isFat(elem) && (p.c != 0 || p.o != "") {
 		if !byPointer {
 			return fmt.Sprintf("copy_(%s, %s, %d)", p.t, p.off(), slots(elem)), ""
@@ -162,7 +140,7 @@ func (tr *translator) args(x *ast.CallExpr, sig *types.Signature, list []string)
 		case isNil(a):
 			list = append(list, "{}") // a slice
 		default:
-			list = append(list, tr.expr(a))
+			list = append(list, tr.bare(a))
 		}
 	}
 	return strings.Join(list, ", ")
@@ -188,7 +166,7 @@ func (tr *translator) convert(x *ast.CallExpr, to types.Type) string {
 		return s
 	}
 	if !isInteger(from) {
-		if b, ok := from.Underlying().(*types.Basic); ok && b.Info()&types.IsFloat != 0 && !isWhole(s) {
+		if is(from, types.IsFloat) && !isWhole(s) {
 			tr.refuse(x, "a float becomes an integer without math.Floor or math.Ceil")
 		}
 		return s
@@ -216,10 +194,7 @@ func (tr *translator) builtin(x *ast.CallExpr, fn string) string {
 	case "len":
 		return tr.length(x.Args[0])
 	case "min", "max":
-		var list []string
-		for _, a := range x.Args {
-			list = append(list, tr.expr(a))
-		}
+		list := tr.all(x.Args)
 		if len(list) == 2 && simple(list[0]) && simple(list[1]) {
 			op := "<"
 			if fn == "max" {
@@ -259,37 +234,32 @@ func (tr *translator) length(e ast.Expr) string {
 // library translates calls of the standard library. It knows the few functions that the pool uses.
 func (tr *translator) library(x *ast.CallExpr, fn string) string {
 	switch fn {
-	case "math.Floor":
-		return "floor(" + tr.expr(x.Args[0]) + ")"
-	case "math.Ceil":
-		return "ceil(" + tr.expr(x.Args[0]) + ")"
 	case "math/bits.Mul64":
 		return fmt.Sprintf("0, (%s * %s)", tr.expr(x.Args[0]), tr.expr(x.Args[1]))
-	case "math/bits.Reverse16":
-		return "reverse16(" + tr.expr(x.Args[0]) + ")"
-	case "math/bits.Len64":
-		return "bitlen(" + tr.expr(x.Args[0]) + ")"
 	case "fmt.Errorf", "errors.New", "fmt.Sprintf":
 		return `"error"`
-	case "cmp.Compare":
-		return fmt.Sprintf("compare(%s, %s)", tr.expr(x.Args[0]), tr.expr(x.Args[1]))
-	case "cmp.Or":
-		var list []string
-		for _, a := range x.Args {
-			list = append(list, tr.expr(a))
-		}
-		return "firstOf(" + strings.Join(list, ", ") + ")"
 	case "slices.Sort":
 		if s, ok := x.Args[0].(*ast.SliceExpr); ok {
 			p := tr.place(s.X)
 			return fmt.Sprintf("sortPart(%s, %s, %s)", p.t, p.off(), tr.expr(s.High))
 		}
-		return "sort(" + tr.expr(x.Args[0]) + ")"
-	case "slices.SortFunc":
-		return fmt.Sprintf("sortBy(%s, %s)", tr.expr(x.Args[0]), tr.expr(x.Args[1]))
-	case "slices.DeleteFunc":
-		return fmt.Sprintf("without(%s, %s)", tr.expr(x.Args[0]), tr.expr(x.Args[1]))
 	}
-	tr.fail(x, "function %s", fn)
-	return ""
+	if inLua[fn] == "" {
+		tr.fail(x, "function %s", fn)
+	}
+	return inLua[fn] + "(" + strings.Join(tr.all(x.Args), ", ") + ")"
+}
+
+// inLua are functions of the standard library that have a counterpart in Lua or in runtime.lua.
+var inLua = map[string]string{
+	"math.Floor": "floor", "math.Ceil": "ceil", "math/bits.Reverse16": "reverse16", "math/bits.Len64": "bitlen", "cmp.Compare": "compare",
+	"cmp.Or": "firstOf", "slices.Sort": "sort", "slices.SortFunc": "sortBy", "slices.DeleteFunc": "without",
+}
+
+// all translates expressions of one Lua value each.
+func (tr *translator) all(list []ast.Expr) (values []string) {
+	for _, e := range list {
+		values = append(values, tr.bare(e))
+	}
+	return values
 }

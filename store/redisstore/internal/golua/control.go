@@ -6,22 +6,15 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
+	"strings"
 )
 
 // results returns the result types of the function being translated.
 func (tr *translator) results() *types.Tuple { return tr.curSig.Results() }
 
 func (tr *translator) ifStmt(x *ast.IfStmt) {
-	if x.Init != nil {
-		tr.line("do")
-		tr.indent++
-		tr.stmt(x.Init, false)
-		defer func() {
-			tr.indent--
-			tr.line("end")
-		}()
-	}
-	tr.line("if %s then", tr.expr(x.Cond))
+	defer tr.init(x.Init)()
+	tr.line("if %s then", tr.bare(x.Cond))
 	tr.nested(x.Body.List)
 	for {
 		switch e := x.Else.(type) {
@@ -42,10 +35,24 @@ func (tr *translator) ifStmt(x *ast.IfStmt) {
 				tr.line("end")
 				return
 			}
-			tr.line("elseif %s then", tr.expr(e.Cond))
+			tr.line("elseif %s then", tr.bare(e.Cond))
 			tr.nested(e.Body.List)
 			x = e
 		}
+	}
+}
+
+// init translates the first part of an if, for or switch in a block of its own. It returns what ends the block.
+func (tr *translator) init(s ast.Stmt) (end func()) {
+	if s == nil {
+		return func() {}
+	}
+	tr.line("do")
+	tr.indent++
+	tr.stmt(s, false)
+	return func() {
+		tr.indent--
+		tr.line("end")
 	}
 }
 
@@ -77,7 +84,7 @@ func branches(body *ast.BlockStmt, tok token.Token) (found bool) {
 
 // body translates the body of a loop. head runs at the start of every round, post at its end.
 func (tr *translator) body(b *ast.BlockStmt, head func(), post ast.Stmt) {
-	l := &loop{wraps: branches(b, token.CONTINUE)}
+	l := &loop{wraps: slices.ContainsFunc(b.List, func(s ast.Stmt) bool { return guard(s) == nil && continues(s) })}
 	breaks := l.wraps && branches(b, token.BREAK)
 	tr.loops = append(tr.loops, l)
 	tr.indent++
@@ -92,16 +99,19 @@ func (tr *translator) body(b *ast.BlockStmt, head func(), post ast.Stmt) {
 	if head != nil {
 		head()
 	}
-	if post != nil && !l.wraps && tr.needsBlock(b.List, post) {
-		tr.line("do")
-		tr.nested(b.List)
-		tr.line("end")
-	} else {
+	switch {
+	case l.wraps:
 		tr.block(b.List)
-	}
-	if l.wraps {
 		tr.indent--
 		tr.line("until true")
+	case post != nil && tr.needsBlock(b.List, post):
+		tr.line("do")
+		tr.indent++
+		tr.guarded(b.List)
+		tr.indent--
+		tr.line("end")
+	default:
+		tr.guarded(b.List)
 	}
 	if breaks {
 		tr.line("if %s then break end", l.brk)
@@ -111,6 +121,43 @@ func (tr *translator) body(b *ast.BlockStmt, head func(), post ast.Stmt) {
 		tr.stmt(post, false)
 	}
 	tr.indent--
+}
+
+// guard returns s if it is an if that only ends in continue, else nil.
+func guard(s ast.Stmt) *ast.IfStmt {
+	x, ok := s.(*ast.IfStmt)
+	if !ok || x.Init != nil || x.Else != nil || len(x.Body.List) == 0 {
+		return nil
+	}
+	last, ok := x.Body.List[len(x.Body.List)-1].(*ast.BranchStmt)
+	if !ok || last.Tok != token.CONTINUE || slices.ContainsFunc(x.Body.List[:len(x.Body.List)-1], continues) {
+		return nil
+	}
+	return x
+}
+
+func continues(s ast.Stmt) bool { return branches(&ast.BlockStmt{List: []ast.Stmt{s}}, token.CONTINUE) }
+
+// guarded translates the body of a loop. Lua has no continue: what follows an if that ends in one becomes its else.
+func (tr *translator) guarded(list []ast.Stmt) {
+	i := slices.IndexFunc(list, func(s ast.Stmt) bool { return guard(s) != nil })
+	if i < 0 {
+		tr.block(list)
+		return
+	}
+	tr.block(list[:i])
+	x := guard(list[i])
+	if then := x.Body.List[:len(x.Body.List)-1]; len(then) > 0 {
+		tr.line("if %s then", tr.bare(x.Cond))
+		tr.nested(then)
+		tr.line("else")
+	} else {
+		tr.line("if %s then", tr.negated(x.Cond))
+	}
+	tr.indent++
+	tr.guarded(list[i+1:])
+	tr.indent--
+	tr.line("end")
 }
 
 // needsBlock reports whether statements need a block of their own before another statement. In Lua nothing may follow a
@@ -146,22 +193,16 @@ func (tr *translator) needsBlock(list []ast.Stmt, next ast.Stmt) bool {
 }
 
 func (tr *translator) forStmt(x *ast.ForStmt) {
-	tr.line("do")
-	tr.indent++
-	if x.Init != nil {
-		tr.stmt(x.Init, false)
-	}
+	defer tr.init(x.Init)()
 	switch {
 	case x.Cond == nil:
 		tr.line("while true do")
 	case tr.hoists(x.Cond):
 		tr.fail(x, "a condition that needs something computed")
 	default:
-		tr.line("while %s do", tr.expr(x.Cond))
+		tr.line("while %s do", tr.bare(x.Cond))
 	}
 	tr.body(x.Body, nil, x.Post)
-	tr.line("end")
-	tr.indent--
 	tr.line("end")
 }
 
@@ -227,19 +268,11 @@ func (tr *translator) rangeStmt(x *ast.RangeStmt) {
 }
 
 func (tr *translator) switchStmt(x *ast.SwitchStmt) {
-	tr.line("do")
-	tr.indent++
-	defer func() {
-		tr.indent--
-		tr.line("end")
-	}()
-	if x.Init != nil {
-		tr.stmt(x.Init, false)
-	}
+	defer tr.init(x.Init)()
 	tag := ""
 	if x.Tag != nil {
 		tag = tr.temp()
-		tr.line("local %s = %s", tag, tr.expr(x.Tag))
+		tr.line("local %s = %s", tag, tr.bare(x.Tag))
 	}
 	var deflt *ast.CaseClause
 	word := "if"
@@ -262,32 +295,26 @@ func (tr *translator) switchStmt(x *ast.SwitchStmt) {
 				}
 			}
 		}
-		cond := ""
-		for k, e := range cc.List {
-			if k > 0 {
-				cond += " or "
-			}
+		var conds []string
+		for _, e := range cc.List {
 			if tag == "" {
-				cond += tr.expr(e)
+				conds = append(conds, tr.operand(e, token.LOR, false))
 			} else {
-				cond += tag + " == " + tr.expr(e)
+				conds = append(conds, tag+" == "+tr.expr(e))
 			}
 		}
-		tr.line("%s %s then", word, cond)
+		tr.line("%s %s then", word, strings.Join(conds, " or "))
 		tr.nested(cc.Body)
 		word = "elseif"
 	}
 	if deflt != nil {
 		if word == "if" {
-			tr.block(deflt.Body)
-		} else {
-			tr.line("else")
-			tr.nested(deflt.Body)
+			tr.fail(x, "a switch without cases")
 		}
+		tr.line("else")
+		tr.nested(deflt.Body)
 	}
-	if word != "if" {
-		tr.line("end")
-	}
+	tr.line("end")
 	for range closers {
 		tr.indent--
 		tr.line("end")

@@ -16,7 +16,7 @@ func (tr *translator) expr(e ast.Expr) string {
 	}
 	switch x := e.(type) {
 	case *ast.ParenExpr:
-		return "(" + tr.expr(x.X) + ")"
+		return "(" + tr.bare(x.X) + ")"
 	case *ast.Ident:
 		if x.Name == "nil" {
 			return "nil"
@@ -39,6 +39,26 @@ func (tr *translator) expr(e ast.Expr) string {
 	}
 	tr.fail(e, "expression %T", e)
 	return ""
+}
+
+// bare is expr without brackets around the whole.
+func (tr *translator) bare(e ast.Expr) string { return unbracket(tr.expr(e)) }
+
+// unbracket removes the brackets around a Lua expression.
+func unbracket(s string) string {
+	open := 0
+	for i, c := range s {
+		switch c {
+		case '(':
+			open++
+		case ')':
+			open--
+		}
+		if open == 0 && i < len(s)-1 {
+			return s
+		}
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(s, "("), ")")
 }
 
 // read translates reading a field, an element or through a pointer.
@@ -210,28 +230,31 @@ func (tr *translator) selector(x *ast.SelectorExpr) place {
 	if sel == nil {
 		tr.fail(x, "package variable")
 	}
-	base := tr.typeOf(x.X)
-	p, single := place{}, false
+	return tr.field(x.X, sel.Index())
+}
+
+// field returns where the field of e is stored that index leads to, through embedded structs.
+func (tr *translator) field(e ast.Expr, index []int) (p place) {
+	base, single := tr.typeOf(e), false
 	if el := pointee(base); el != nil {
-		base = el
-		if single = tr.isSingle(el); !single {
-			p = tr.deref(x.X)
+		if base, single = el, tr.isSingle(el); !single {
+			p = tr.deref(e)
 		}
 	} else if single = tr.isSingle(base); !single {
-		p = tr.place(x.X)
+		p = tr.place(e)
 	}
-	for _, i := range sel.Index() {
+	for _, i := range index {
 		if el := pointee(base); el != nil {
 			base = el
 		}
-		f := base.Underlying().(*types.Struct).Field(i)
+		s := base.Underlying().(*types.Struct)
+		f := s.Field(i)
 		if single {
 			p, single = tr.singleField(base, f)
 		} else {
-			p = p.add(offset(base.Underlying().(*types.Struct), i))
+			p = p.add(offset(s, i))
 		}
-		base = f.Type()
-		if isLarge(base) {
+		if base = f.Type(); isLarge(base) {
 			p = place{t: p.t + "." + f.Name()}
 		}
 	}
@@ -315,13 +338,34 @@ func (tr *translator) binary(x *ast.BinaryExpr) string {
 		}
 		return "(" + tr.expr(x.X) + " and true or false)"
 	}
-	a := tr.expr(x.X)
+	a := tr.operand(x.X, x.Op, false)
 	if x.Op == token.LAND || x.Op == token.LOR {
 		tr.inCond++
 		defer func() { tr.inCond-- }()
 	}
-	b := tr.expr(x.Y)
+	b := tr.operand(x.Y, x.Op, true)
 	return tr.operate(x, x.Op, t, a, b)
+}
+
+// operand translates an operand of op, without brackets where op binds less. An and inside an or keeps them, to be clear.
+func (tr *translator) operand(e ast.Expr, op token.Token, right bool) string {
+	inner, _ := ast.Unparen(e).(*ast.BinaryExpr)
+	_, isConst := tr.isConst(e)
+	var plain bool
+	switch {
+	case isConst:
+	case op == token.LAND || op == token.LOR:
+		comparison := inner != nil && inner.Op.Precedence() == token.EQL.Precedence() && (!isNil(inner.Y) || pointee(tr.typeOf(inner.X)) != nil)
+		plain = inner == nil || inner.Op == op || comparison
+	case inner != nil && op.Precedence() == token.EQL.Precedence():
+		plain = inner.Op == token.ADD || inner.Op == token.SUB || inner.Op == token.MUL
+	case inner != nil && (op == token.ADD || op == token.SUB):
+		plain = inner.Op == token.MUL || !right && (inner.Op == token.ADD || inner.Op == token.SUB)
+	}
+	if plain {
+		return tr.bare(e)
+	}
+	return tr.expr(e)
 }
 
 // operate translates an operator on two values of a type, exactly as Go computes it, or refuses. Lua's bit operations have
@@ -330,17 +374,17 @@ func (tr *translator) operate(n ast.Node, op token.Token, t types.Type, a, b str
 	switch op {
 	case token.QUO:
 		if isInteger(t) {
-			return fmt.Sprintf("quo(%s, %s)", a, b)
+			return fmt.Sprintf("quo(%s, %s)", unbracket(a), unbracket(b))
 		}
 		return fmt.Sprintf("(%s / %s)", a, b)
 	case token.REM:
 		if isUnsigned(t) {
 			return fmt.Sprintf("(%s %% %s)", a, b)
 		}
-		return fmt.Sprintf("fmod(%s, %s)", a, b) // has the sign of a; Lua's % has that of b
+		return fmt.Sprintf("fmod(%s, %s)", unbracket(a), unbracket(b)) // has the sign of a; Lua's % has that of b
 	case token.MUL:
 		if is64(t) && !isNumber(a) && !isNumber(b) {
-			return fmt.Sprintf("mul(%s, %s)", a, b)
+			return fmt.Sprintf("mul(%s, %s)", unbracket(a), unbracket(b))
 		}
 	case token.SHL:
 		switch {
@@ -398,10 +442,31 @@ func isNumber(s string) bool {
 	return err == nil
 }
 
+var opposites = map[token.Token]token.Token{
+	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LSS: token.GEQ, token.GEQ: token.LSS, token.GTR: token.LEQ, token.LEQ: token.GTR,
+}
+
+// negated translates the opposite of a condition.
+func (tr *translator) negated(e ast.Expr) string {
+	switch x := ast.Unparen(e).(type) {
+	case *ast.UnaryExpr:
+		return tr.bare(x.X)
+	case *ast.BinaryExpr:
+		if op, ok := opposites[x.Op]; ok {
+			return unbracket(tr.binary(&ast.BinaryExpr{X: x.X, Op: op, Y: x.Y}))
+		}
+	}
+	return unbracket(tr.unary(&ast.UnaryExpr{Op: token.NOT, X: e}))
+}
+
 func (tr *translator) unary(x *ast.UnaryExpr) string {
 	switch x.Op {
 	case token.NOT:
-		return "(not " + tr.expr(x.X) + ")"
+		s := tr.expr(x.X)
+		if is, ok := strings.CutSuffix(s, " ~= 0)"); ok && strings.HasPrefix(is, "(") && ast.Unparen(x.X) == x.X {
+			return is + " == 0)"
+		}
+		return "(not " + s + ")"
 	case token.SUB:
 		return "(-" + tr.expr(x.X) + ")"
 	case token.AND:

@@ -9,36 +9,50 @@ import (
 	"strings"
 )
 
-// shortIf matches an if with one statement.
-var shortIf = regexp.MustCompile(`(?m)^( *if .{1,90} then)\n *([^- \n].{0,60}?) *\n *end$`)
+// widest is the length of the longest line that tidy puts together from shorter ones.
+const widest = 120
 
-var opens = regexp.MustCompile(`\b(do|then|else|repeat|function\(.*\))$`)
+// tidy makes the output shorter and leaves its meaning alone: it drops blocks that are not needed, merges declarations, and
+// writes short statements on one line.
+func tidy(lua string) string { return oneLiners(fewerLocals(fewerBlocks(lua))) }
 
-// tidy makes the output shorter: it drops blocks that are not needed and writes ifs with one statement on one line.
-func tidy(lua string) string {
-	return oneLiners(fewerBlocks(lua))
+func depth(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+
+var (
+	declares = regexp.MustCompile(`^( *local )([\w, ]+?)(?: = (.*))?$`)
+	leaves   = regexp.MustCompile(`^ *(return\b|break$)`)
+)
+
+// uses reports whether text mentions one of names, which are separated by commas.
+func uses(text, names string) bool {
+	return regexp.MustCompile(`\b(` + strings.ReplaceAll(names, ", ", "|") + `)\b`).MatchString(text)
 }
 
-var closes = regexp.MustCompile(`^ *(end|else|elseif .*|until .*)$`)
-
-// fewerBlocks drops blocks that end where the block around them ends: their variables go out of scope there anyway.
+// fewerBlocks drops the do and end of blocks whose variables have names that the rest of the block around them does not use.
 func fewerBlocks(lua string) string {
 	lines := strings.Split(lua, "\n")
-	depth := func(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
-	// From the end, so that dropping a block comes before looking at the one around it.
-	for i := len(lines) - 1; i >= 0; i-- {
-		if strings.TrimSpace(lines[i]) != "do" {
+	for i := len(lines) - 1; i >= 0; i-- { // from the end: inner blocks come first
+		d := depth(lines[i])
+		if d == 0 || strings.TrimSpace(lines[i]) != "do" {
 			continue
 		}
-		end := i + 1
-		for lines[end] != strings.Repeat(" ", depth(lines[i]))+"end" {
-			end++
+		end := i + 1 + slices.Index(lines[i+1:], strings.Repeat(" ", d)+"end")
+		outer := end + 1
+		for depth(lines[outer]) >= d {
+			outer++
 		}
-		if end+1 >= len(lines) || !closes.MatchString(lines[end+1]) {
+		rest := strings.Join(lines[end+1:outer], "\n")
+		needed := rest != "" && leaves.MatchString(lines[end-1])
+		for _, line := range lines[i+1 : end] {
+			if m := declares.FindStringSubmatch(line); m != nil && depth(line) == d+1 {
+				needed = needed || uses(rest, m[2])
+			}
+		}
+		if needed {
 			continue
 		}
 		for k := i + 1; k < end; k++ {
-			lines[k] = strings.TrimPrefix(lines[k], " ")
+			lines[k] = lines[k][1:]
 		}
 		lines = slices.Delete(lines, end, end+1)
 		lines = slices.Delete(lines, i, i+1)
@@ -46,15 +60,68 @@ func fewerBlocks(lua string) string {
 	return strings.Join(lines, "\n")
 }
 
-// oneLiners writes ifs with one statement on one line.
-func oneLiners(lua string) string {
-	return shortIf.ReplaceAllStringFunc(lua, func(s string) string {
-		m := shortIf.FindStringSubmatch(s)
-		if opens.MatchString(m[2]) {
-			return s
+// fewerLocals merges a declaration with the next one, unless the next one uses its variables.
+func fewerLocals(lua string) string {
+	lines := strings.Split(lua, "\n")
+	for i := len(lines) - 2; i >= 0; i-- {
+		a, b := declares.FindStringSubmatch(lines[i]), declares.FindStringSubmatch(lines[i+1])
+		if a == nil || b == nil || a[1] != b[1] || a[3] == "" || b[3] == "" || len(lines[i])+len(lines[i+1]) > widest {
+			continue
 		}
-		return m[1] + " " + m[2] + " end"
-	})
+		if strings.Count(a[2], ",") == commas(a[3]) && !uses(b[3], a[2]) && !strings.Contains(b[3], "function(") {
+			lines[i] = fmt.Sprintf("%s%s, %s = %s, %s", a[1], a[2], b[2], a[3], b[3])
+			lines = slices.Delete(lines, i+1, i+2)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// commas counts the commas of a list of values, without those inside brackets.
+func commas(list string) (n int) {
+	open := 0
+	for _, c := range list {
+		switch {
+		case strings.ContainsRune("([{", c):
+			open++
+		case strings.ContainsRune(")]}", c):
+			open--
+		case c == ',' && open == 0:
+			n++
+		}
+	}
+	return n
+}
+
+var (
+	begins  = regexp.MustCompile(`^ *(if .* then|for .* do|while .* do|F\.\w+ = function\(.*\)( -- .*)?)$`)
+	another = regexp.MustCompile(`^ *(elseif .* then|else)$`)
+)
+
+// oneLiners writes ifs, loops and functions with one statement on one line, and so each branch of an if with one statement. A
+// branch of several does not contain another block then.
+func oneLiners(lua string) string {
+	lines := strings.Split(lua, "\n")
+	for i := len(lines) - 3; i >= 0; i-- { // from the end: inner statements come first
+		first, later := begins.MatchString(lines[i]), another.MatchString(lines[i])
+		if !first && !later || depth(lines[i+1]) != depth(lines[i])+1 || depth(lines[i+2]) != depth(lines[i]) {
+			continue
+		}
+		head, source, _ := strings.Cut(lines[i], " -- ")
+		body, next := strings.TrimSpace(lines[i+1]), strings.TrimSpace(lines[i+2])
+		line, to := head+" "+body, i+2
+		if next == "end" {
+			line, to = line+" end", i+3
+		}
+		alone := first && next == "end"
+		if len(line) > widest || strings.HasPrefix(body, "--") || !alone && strings.HasSuffix(body, " end") {
+			continue
+		}
+		if source != "" {
+			line += " -- " + source
+		}
+		lines = slices.Replace(lines, i, to, line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // File returns the contents of lua/pool.lua.
@@ -66,7 +133,7 @@ func (o Output) File() string {
 func (l Layout) File() string {
 	var b bytes.Buffer
 	b.WriteString("// Code generated by internal/golua/generate; DO NOT EDIT.\n\npackage redisstore\n\nimport \"github.com/sluicehq/sluice/internal/pool\"\n\n")
-	b.WriteString("// layout is how the script keeps a pool.\nvar layout = pool.Schema{\n\tSlabs: []pool.SlabSchema{\n")
+	b.WriteString("// layout is how the script lays out a pool in its hash.\nvar layout = pool.Schema{\n\tSlabs: []pool.SlabSchema{\n")
 	for _, s := range l.Slabs {
 		fmt.Fprintf(&b, "\t\t{Name: %q, Key: %q, Slots: %d},\n", s.Name, s.Key, s.Slots)
 	}

@@ -116,24 +116,30 @@ func (tr *translator) declarations(l Layout) string {
 	most := 0
 	fmt.Fprintf(&b, "-- What lives as long as the pool is known, and not only as long as a call.\nlocal function setAside()\n if known then known.tallies, known.tell, known.before = T[%d], T[%d], T[%d] end\n T[%[1]d], T[%[2]d], T[%[3]d] = {}, {}, {}\nend\n",
 		transients["pool.crew.tallies"]+1, transients["pool.crew.told"]+1, transients["pool.crew.before"]+1)
-	b.WriteString("local function begin()\n setAside()\n known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, ids = {}, fresh = {}, struck = {}, replies = {}, told = {}, ntold = 0, lots = {}, lotAt = {}, lotIx = {}, keptLots = false, changed = {}, nchanged = 0, logs = 0}\n nothingChanged(known)\n S_names = slabOf('N', 3, {})\n")
+	fmt.Fprintf(&b, "local function useSlabs(s)\n %s = unpack(s)\nend\n", strings.Join(all, ", "))
+	b.WriteString("local function begin()\n setAside()\n known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, ids = {}, fresh = {}, struck = {}, replies = {}, told = {}, ntold = 0, lots = {}, lotAt = {}, lotIx = {}, keptLots = false, changed = {}, nchanged = 0, logs = 0}\n nothingChanged(known)\n")
+	made := []string{"slabOf('N', 3, {})"}
 	for _, s := range l.Slabs[1:] {
 		most = max(most, tr.largest(tr.slabs[s.Name]))
 		constant := ""
 		if s.Name == "limits" {
 			constant = ", true"
 		}
-		fmt.Fprintf(&b, " S_%s = slabOf(%q, %d, %s%s)\n", s.Name, s.Key, s.Slots, luaList(largeOf(tr.slabs[s.Name])), constant)
+		made = append(made, fmt.Sprintf("slabOf(%q, %d, %s%s)", s.Key, s.Slots, luaList(largeOf(tr.slabs[s.Name])), constant))
 	}
 	for _, n := range singles {
-		fmt.Fprintf(&b, " S_%s = slabOf('%s', %d, %s)\n", n, n, slots(tr.single[n]), luaList(largeOf(tr.single[n])))
+		made = append(made, fmt.Sprintf("slabOf('%s', %d, %s)", n, slots(tr.single[n]), luaList(largeOf(tr.single[n]))))
 	}
-	fmt.Fprintf(&b, " S_cfg = slabOf('cfg', %d, {}, true)\n S_tree = slabOf('tree', 1, {})\n", tr.cfg.size)
-	fmt.Fprintf(&b, " S_insts.kept = true\n cfg = ld(S_cfg, '')\n")
+	made = append(made, fmt.Sprintf("slabOf('cfg', %d, {}, true)", tr.cfg.size), "slabOf('tree', 1, {})")
+	b.WriteString(" known.slabs = { -- in the order of useSlabs\n")
+	for some := range slices.Chunk(made, 4) {
+		fmt.Fprintf(&b, "  %s,\n", strings.Join(some, ", "))
+	}
+	b.WriteString(" }\n useSlabs(known.slabs)\n S_insts.kept = true\n cfg = ld(S_cfg, '')\n")
 	tr.widths(&b)
-	fmt.Fprintf(&b, " known.slabs = {%s}\nend\n", strings.Join(all, ", "))
+	b.WriteString("end\n")
 	fmt.Fprintf(&b, "local largest = %d\n", most)
-	tr.opening(&b, all, singles)
+	tr.opening(&b, singles)
 	b.WriteString("local X = {")
 	for i, n := range []string{"ticketIx", "instIx", "sessIx", "flowIx", "membIx", "laneIx", "domIx", "spotIx"} {
 		fmt.Fprintf(&b, "%s = 'i%c', ", n, 'a'+i)
@@ -150,7 +156,7 @@ end
 }
 
 // opening writes the functions that load the records a pool has one of, and that switch to another pool.
-func (tr *translator) opening(b *strings.Builder, all, singles []string) {
+func (tr *translator) opening(b *strings.Builder, singles []string) {
 	single, _ := tr.fieldAt("internal/pool.once", "single")
 	ring, _ := tr.fieldAt("internal/pool.inst", "ring")
 	fmt.Fprintf(b, `local alone = {__index = function(t, i)
@@ -167,17 +173,16 @@ end}
 local function again()
  unscoped = setmetatable({}, alone)
  tree = S_tree[''] or ld(S_tree, '')
-%s end
+%send
 local function takeUp(k)
  setAside()
  known = k
  T[%d], T[%d], T[%d] = k.tallies, k.tell, k.before
- local s = k.slabs
- %s = %s
+ useSlabs(k.slabs)
  cfg = S_cfg['']
  again()
 end
-`, single+1, ring+1, lookups(singles), transients["pool.crew.tallies"]+1, transients["pool.crew.told"]+1, transients["pool.crew.before"]+1, strings.Join(all, ", "), indexed("s", len(all)))
+`, single+1, ring+1, lookups(singles), transients["pool.crew.tallies"]+1, transients["pool.crew.told"]+1, transients["pool.crew.before"]+1)
 }
 
 // lookups returns the assignments that load the records a pool has one of.
@@ -210,12 +215,12 @@ func (tr *translator) spelling(b *strings.Builder) {
 	const op, lot, ends, tally = "store.Op", "internal/pool.Lot", "internal/pool.Ends", "internal/pool.tally"
 	b.WriteString("local function spelt(l, k)\n")
 	fmt.Fprintf(b, " local op, w = blank(%s, l[%d], 0), l[%d]\n", tr.constant("store.OpAcquire"), at(lot, "ID"), at(lot, "Width"))
+	var to, from []string
 	for _, f := range []string{"User", "Model", "Tool", "Key", "Class", "Tie", "Retry"} {
-		fmt.Fprintf(b, " op[%d] = l[%d]\n", at(op, f), at(lot, f))
+		to, from = append(to, fmt.Sprintf("op[%d]", at(op, f))), append(from, fmt.Sprintf("l[%d]", at(lot, f)))
 	}
-	for _, f := range []string{"Alive", "TTL"} {
-		fmt.Fprintf(b, " op[%d] = l[%d] * 1000\n", at(op, f), at(lot, f))
-	}
+	fmt.Fprintf(b, " %s = %s\n", strings.Join(to, ", "), strings.Join(from, ", "))
+	fmt.Fprintf(b, " op[%d], op[%d] = l[%d] * 1000, l[%d] * 1000\n", at(op, "Alive"), at(op, "TTL"), at(lot, "Alive"), at(lot, "TTL"))
 	fmt.Fprintf(b, " local waits = l[%d]\n op[%d], op[%d] = l[%d][k], (waits[k] or waits[1]) * 1000\n",
 		at(lot, "Waits"), at(op, "Agent"), at(op, "Wait"), at(lot, "Agents"))
 	fmt.Fprintf(b, " for i = 1, w do op[%d + i] = l[%d][(k - 1) * w + i] end\n return op\nend\n", at(op, "Amounts")-1, at(lot, "Amounts"))
@@ -225,12 +230,9 @@ func (tr *translator) spelling(b *strings.Builder) {
 	b.WriteString("local function speltClose(e, k)\n")
 	fmt.Fprintf(b, " local op, w = blank(%s, e[%d], e[%d][k]), e[%d]\n for i = 1, w do op[%d + i] = e[%d][(k - 1) * w + i] end\n return op\nend\n",
 		tr.constant("store.OpClose"), at(ends, "Session"), at(ends, "Numbers"), at(ends, "Width"), at(op, "Amounts")-1, at(ends, "Amounts"))
-	for _, f := range []struct{ name, typ, field string }{
-		{"lotSession", lot, "ID"}, {"lotAgents", lot, "Agents"}, {"lotStates", lot, "states"}, {"lotCallers", lot, "callers"},
-		{"endSession", ends, "Session"}, {"endAnswer", ends, "Answer"}, {"endClose", ends, "Close"}, {"endNumbers", ends, "Numbers"},
-	} {
-		fmt.Fprintf(b, "local %s = %d\n", f.name, at(f.typ, f.field))
-	}
+	fmt.Fprintf(b, "local lotSession, lotAgents, lotStates, lotCallers = %d, %d, %d, %d\n", at(lot, "ID"), at(lot, "Agents"), at(lot, "states"), at(lot, "callers"))
+	fmt.Fprintf(b, "local endSession, endAnswer, endClose, endNumbers = %d, %d, %d, %d\n",
+		at(ends, "Session"), at(ends, "Answer"), at(ends, "Close"), at(ends, "Numbers"))
 	fmt.Fprintf(b, "local lotSlots, lotEnded, lotKind, touchKind = %d, %s, %s, %s\n",
 		slots(tr.prog.lookup(lot).Type()), tr.constant("internal/pool.ended"), tr.constant("internal/pool.LotKind"), tr.constant("store.OpTouch"))
 	none := make([]string, slots(tr.prog.lookup(tally).Type()))
@@ -285,14 +287,6 @@ func luaList(names []string) string {
 		return "{}"
 	}
 	return "{'" + strings.Join(names, "', '") + "'}"
-}
-
-func indexed(t string, n int) string {
-	list := make([]string, n)
-	for i := range list {
-		list[i] = fmt.Sprintf("%s[%d]", t, i+1)
-	}
-	return strings.Join(list, ", ")
 }
 
 // fieldAt returns the offset and type of a field of the struct type typ.

@@ -161,25 +161,16 @@ func composite(t types.Type) bool {
 	return false
 }
 
-func isBool(t types.Type) bool {
+// is reports whether t is a basic type with a property.
+func is(t types.Type, property types.BasicInfo) bool {
 	b, ok := t.Underlying().(*types.Basic)
-	return ok && b.Info()&types.IsBoolean != 0
+	return ok && b.Info()&property != 0
 }
 
-func isString(t types.Type) bool {
-	b, ok := t.Underlying().(*types.Basic)
-	return ok && b.Info()&types.IsString != 0
-}
-
-func isInteger(t types.Type) bool {
-	b, ok := t.Underlying().(*types.Basic)
-	return ok && b.Info()&types.IsInteger != 0
-}
-
-func isUnsigned(t types.Type) bool {
-	b, ok := t.Underlying().(*types.Basic)
-	return ok && b.Info()&types.IsUnsigned != 0
-}
+func isBool(t types.Type) bool     { return is(t, types.IsBoolean) }
+func isString(t types.Type) bool   { return is(t, types.IsString) }
+func isInteger(t types.Type) bool  { return is(t, types.IsInteger) }
+func isUnsigned(t types.Type) bool { return is(t, types.IsUnsigned) }
 
 // sizeOf returns how many bits an integer type has.
 func sizeOf(t types.Type) int {

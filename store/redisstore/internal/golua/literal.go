@@ -94,7 +94,7 @@ func (tr *translator) fillOne(e ast.Expr, t types.Type, vals []string) {
 	case pointee(t) != nil && tr.isFat(pointee(t)):
 		tr.fail(e, "a pointer with an offset in a struct")
 	default:
-		vals[0] = tr.expr(e)
+		vals[0] = tr.bare(e)
 	}
 }
 

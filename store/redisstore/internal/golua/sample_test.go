@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehq/sluice/store/redisstore/internal/golua/sample"
 )
 
-// Each function says the same in both languages, for all numbers that a pool has.
+// Each function returns the same in both languages, for all numbers that a pool uses.
 func TestGoAndLuaSayTheSame(t *testing.T) {
 	t.Parallel()
 	names := slices.Sorted(maps.Keys(sample.Funcs))
@@ -67,7 +67,7 @@ return table.concat(out, ' ')`, "0"}
 	}
 }
 
-// What would only be nearly the same is refused, with where it is.
+// Constructs that would not be exact in Lua are refused, with their position.
 func TestWhatIsNotExactIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ code, where, why string }{

@@ -86,27 +86,30 @@ func (tr *translator) decl(x *ast.DeclStmt) {
 
 // define declares a variable with a value.
 func (tr *translator) define(id *ast.Ident, t types.Type, value ast.Expr) {
+	if names := tr.names(id, t); len(names) > 0 {
+		tr.line("local %s = %s", strings.Join(names, ", "), strings.Join(tr.values(value, t, true), ", "))
+	}
+}
+
+// names returns the Lua variables that stand for a Go variable.
+func (tr *translator) names(id *ast.Ident, t types.Type) []string {
 	n := name(id.Name)
-	if id.Name == "_" {
-		n = "_"
-	}
+	return []string{n, n + "_o"}[:tr.retWidth(t)]
+}
+
+// values returns the Lua values of an expression of type t. With last, a call may stand for several of them.
+func (tr *translator) values(e ast.Expr, t types.Type, last bool) []string {
+	_, isCall := ast.Unparen(e).(*ast.CallExpr)
 	switch {
-	case tr.width(t) == 0:
+	case tr.retWidth(t) == 0:
+		return nil
 	case composite(t):
-		tr.line("local %s = %s", n, tr.fresh(value))
-	case tr.width(t) == 2:
-		if call, ok := ast.Unparen(value).(*ast.CallExpr); ok {
-			tr.line("local %s, %s_o = %s", n, n, tr.call(call))
-			return
-		}
-		p, o := tr.pointer(value)
-		tr.line("local %s, %s_o = %s, %s", n, n, p, o)
-	case pointee(t) != nil:
-		p, _ := tr.pointer(value)
-		tr.line("local %s = %s", n, p)
-	default:
-		tr.line("local %s = %s", n, tr.expr(value))
+		return []string{tr.fresh(e)}
+	case pointee(t) == nil || isCall && last:
+		return []string{tr.bare(e)}
 	}
+	p, o := tr.pointer(e)
+	return []string{p, o}[:tr.width(t)]
 }
 
 func (tr *translator) assign(x *ast.AssignStmt) {
@@ -114,7 +117,7 @@ func (tr *translator) assign(x *ast.AssignStmt) {
 	case x.Tok == token.DEFINE:
 		tr.defineAll(x)
 	case x.Tok != token.ASSIGN:
-		tr.update(x.Lhs[0], assignOps[x.Tok], tr.expr(x.Rhs[0]))
+		tr.update(x.Lhs[0], assignOps[x.Tok], tr.operand(x.Rhs[0], assignOps[x.Tok], true))
 	case len(x.Rhs) == 1 && len(x.Lhs) > 1:
 		tr.assignCall(x.Lhs, x.Rhs[0].(*ast.CallExpr))
 	case len(x.Lhs) == 1:
@@ -132,8 +135,7 @@ var assignOps = map[token.Token]token.Token{
 func (tr *translator) defineAll(x *ast.AssignStmt) {
 	if len(x.Rhs) == 1 && len(x.Lhs) > 1 {
 		call := x.Rhs[0].(*ast.CallExpr)
-		var names []string
-		var late []string
+		var names, late []string
 		sig := tr.typeOf(call).(*types.Tuple)
 		for i, l := range x.Lhs {
 			id := l.(*ast.Ident)
@@ -172,20 +174,7 @@ func (tr *translator) defineAll(x *ast.AssignStmt) {
 		if tr.prog.info.Defs[id] == nil && id.Name != "_" {
 			tr.fail(x, "some are new, some are not")
 		}
-		n := name(id.Name)
-		switch {
-		case tr.width(t) == 0:
-		case composite(t):
-			names, values = append(names, n), append(values, tr.fresh(x.Rhs[i]))
-		case tr.width(t) == 2:
-			p, o := tr.pointer(x.Rhs[i])
-			names, values = append(names, n, n+"_o"), append(values, p, o)
-		case pointee(t) != nil:
-			p, _ := tr.pointer(x.Rhs[i])
-			names, values = append(names, n), append(values, p)
-		default:
-			names, values = append(names, n), append(values, tr.expr(x.Rhs[i]))
-		}
+		names, values = append(names, tr.names(id, t)...), append(values, tr.values(x.Rhs[i], t, false)...)
 	}
 	tr.line("local %s = %s", strings.Join(names, ", "), strings.Join(values, ", "))
 }
@@ -208,6 +197,10 @@ func (tr *translator) varType(id *ast.Ident) types.Type {
 // assignCall assigns the results of a call.
 func (tr *translator) assignCall(lhs []ast.Expr, call *ast.CallExpr) {
 	sig := tr.typeOf(call).(*types.Tuple)
+	if names := tr.variables(lhs, sig); len(names) > 0 {
+		tr.line("%s = %s", strings.Join(names, ", "), tr.call(call))
+		return
+	}
 	var names []string
 	for i := range lhs {
 		n := tr.temp()
@@ -240,6 +233,22 @@ func (tr *translator) assignCall(lhs []ast.Expr, call *ast.CallExpr) {
 		}
 		k += tr.retWidth(t)
 	}
+}
+
+// variables returns the Lua variables that stand for lhs, without blanks at the end. It returns nil if there is anything else.
+func (tr *translator) variables(lhs []ast.Expr, sig *types.Tuple) (names []string) {
+	isBlank := func(e ast.Expr) bool { id, ok := e.(*ast.Ident); return ok && id.Name == "_" }
+	for len(lhs) > 0 && isBlank(lhs[len(lhs)-1]) {
+		lhs = lhs[:len(lhs)-1]
+	}
+	for i, l := range lhs {
+		id, ok := l.(*ast.Ident)
+		if !ok || isBlank(l) || composite(sig.At(i).Type()) {
+			return nil
+		}
+		names = append(names, tr.names(id, sig.At(i).Type())...)
+	}
+	return names
 }
 
 // store assigns a Lua value to l. truth reports that the value is a boolean.
@@ -302,11 +311,11 @@ func (tr *translator) assignOne(l, r ast.Expr) {
 		if composite(tr.typeOf(call.Args[1])) {
 			v = tr.fresh(call.Args[1])
 		} else {
-			v = tr.expr(call.Args[1])
+			v = tr.bare(call.Args[1])
 		}
 		tr.line("%s[#%s+1] = %s", list, list, v)
 	default:
-		tr.store(l, tr.expr(r), isBool(t))
+		tr.store(l, tr.bare(r), isBool(t))
 	}
 }
 
@@ -378,14 +387,14 @@ func (tr *translator) assignMany(x *ast.AssignStmt) {
 		t := tr.typeOf(l)
 		if id, ok := l.(*ast.Ident); ok {
 			targets = append(targets, name(id.Name))
-			values = append(values, tr.expr(x.Rhs[i]))
+			values = append(values, tr.bare(x.Rhs[i]))
 			continue
 		}
 		targets = append(targets, tr.target(l))
 		if isBool(t) {
 			values = append(values, tr.toSlot(x.Rhs[i]))
 		} else {
-			values = append(values, tr.expr(x.Rhs[i]))
+			values = append(values, tr.bare(x.Rhs[i]))
 		}
 	}
 	tr.line("%s = %s", strings.Join(targets, ", "), strings.Join(values, ", "))
@@ -395,7 +404,7 @@ func (tr *translator) assignMany(x *ast.AssignStmt) {
 func (tr *translator) update(l ast.Expr, op token.Token, by string) {
 	t := tr.typeOf(l)
 	if id, ok := ast.Unparen(l).(*ast.Ident); ok {
-		tr.line("%s = %s", name(id.Name), tr.operate(l, op, t, name(id.Name), by))
+		tr.line("%s = %s", name(id.Name), unbracket(tr.operate(l, op, t, name(id.Name), by)))
 		return
 	}
 	p := tr.place(l)
@@ -409,7 +418,7 @@ func (tr *translator) update(l ast.Expr, op token.Token, by string) {
 		tr.line("local %s = %s", a, p.o)
 		p.o = a
 	}
-	tr.line("%s = %s", p.slot(0), tr.operate(l, op, t, p.slot(0), by))
+	tr.line("%s = %s", p.slot(0), unbracket(tr.operate(l, op, t, p.slot(0), by)))
 }
 
 func (tr *translator) returnStmt(x *ast.ReturnStmt, last bool) {
@@ -424,23 +433,7 @@ func (tr *translator) returnStmt(x *ast.ReturnStmt, last bool) {
 		vals = append(vals, tr.expr(x.Results[0]))
 	default:
 		for i, r := range x.Results {
-			t := results.At(i).Type()
-			switch {
-			case composite(t):
-				vals = append(vals, tr.fresh(r))
-			case tr.width(t) == 2:
-				if call, ok := ast.Unparen(r).(*ast.CallExpr); ok && i == len(x.Results)-1 {
-					vals = append(vals, tr.call(call))
-					continue
-				}
-				p, o := tr.pointer(r)
-				vals = append(vals, p, o)
-			case pointee(t) != nil:
-				p, _ := tr.pointer(r)
-				vals = append(vals, p)
-			default:
-				vals = append(vals, tr.expr(r))
-			}
+			vals = append(vals, tr.values(r, results.At(i).Type(), i == len(x.Results)-1)...)
 		}
 	}
 	if last {

@@ -15,7 +15,7 @@ import (
 type translator struct {
 	prog   *program
 	inner  map[*types.TypeName]bool // see findInner
-	queue  []*types.Func            // to be translated
+	todo   []*types.Func
 	seen   map[*types.Func]bool
 	cfg    cfgLayout
 	slabs  map[string]types.Type // the record types, by the name of the slab
@@ -124,9 +124,9 @@ func (tr *translator) translate(roots ...*types.Func) {
 	for _, f := range roots {
 		tr.need(f)
 	}
-	for len(tr.queue) > 0 {
-		f := tr.queue[0]
-		tr.queue = tr.queue[1:]
+	for len(tr.todo) > 0 {
+		f := tr.todo[0]
+		tr.todo = tr.todo[1:]
 		tr.function(f)
 	}
 }
@@ -136,7 +136,7 @@ func (tr *translator) need(f *types.Func) string {
 	n := funcName(f)
 	if _, isNative := natives[n]; !isNative && !tr.seen[f] {
 		tr.seen[f] = true
-		tr.queue = append(tr.queue, f)
+		tr.todo = append(tr.todo, f)
 	}
 	return "F." + n
 }
@@ -293,10 +293,9 @@ func (tr *translator) resultNames(r *ast.FieldList) string {
 }
 
 func (tr *translator) declareZero(n string, t types.Type) {
-	switch {
-	case tr.width(t) == 2 && !composite(t):
+	if tr.width(t) == 2 && !composite(t) {
 		tr.line("local %s, %s_o", n, n)
-	default:
+	} else {
 		tr.line("local %s = %s", n, tr.zero(t))
 	}
 }
