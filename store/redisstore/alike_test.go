@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/store/storetest"
 )
 
-// What is alike is sent once and decided together: it comes to the same as one after the other.
+// Similar requests are sent as one lot and decided together. The results equal those of one request after the other.
 func TestManyAlikeAreAsOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -92,7 +92,7 @@ func drawAlike(t *rapid.T, spec store.Spec, open *[]store.ID) (ops []store.Op) {
 	return ops
 }
 
-// What one request says after a close of the same ticket is done after it.
+// An operation that follows a close of the same ticket in a request is carried out after it.
 func TestWhatFollowsACloseIsDoneAfterIt(t *testing.T) {
 	t.Parallel()
 	spec := store.Spec{

@@ -29,7 +29,7 @@ func rolls(t *testing.T, dir string) (paths []string) {
 	return paths
 }
 
-// What a killed process had as a member was withheld from the others until its lease was over, five minutes.
+// The pool withheld the share of a killed process until its lease ended, five minutes later.
 func TestAKilledMemberOfTheSameMachineLeavesItsShare(t *testing.T) {
 	t.Parallel()
 	server, dir := redisrun.New(t), t.TempDir()
@@ -65,7 +65,7 @@ func TestAKilledMemberOfTheSameMachineLeavesItsShare(t *testing.T) {
 	}
 }
 
-// A process whose file was removed with the state directory could not be seen to have died.
+// The death of a process was not noticed if its lock file had been removed with the state directory.
 func TestAMemberWhoseFileWasRemovedMakesItAnew(t *testing.T) {
 	t.Parallel()
 	server, dir := redisrun.New(t), t.TempDir()
@@ -86,7 +86,7 @@ func TestAMemberWhoseFileWasRemovedMakesItAnew(t *testing.T) {
 	await(t, "its place is free", func() bool { return stays.snapshot().InFlight == 0 })
 }
 
-// Only a file that a process had locked proves anything.
+// Only a file that a process had locked proves that it died.
 func TestNothingElseProvesADeath(t *testing.T) {
 	t.Parallel()
 	server, dir := redisrun.New(t), t.TempDir()
@@ -126,7 +126,7 @@ func TestNothingElseProvesADeath(t *testing.T) {
 	}
 }
 
-// Whoever put a link into the state directory had files made behind it.
+// Sluice must not create files behind a symbolic link in the state directory.
 func TestMemoryBehindALinkIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)

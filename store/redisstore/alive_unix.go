@@ -58,7 +58,9 @@ func (st *state) enrol() {
 		return
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
-	if err == nil && !isFree(path) { // if it is still free, this file system has no working locks
+	if again := lockFree(path); again != nil { // locked twice: this file system has no working locks
+		_ = again.Close()
+	} else if err == nil {
 		_, err = fmt.Fprintln(f, os.Getpid()) // an empty file tells readers that it is not locked yet
 		if err == nil {
 			st.enrolled = f
@@ -67,15 +69,6 @@ func (st *state) enrol() {
 	}
 	_ = os.Remove(path)
 	_ = f.Close()
-}
-
-// isFree reports whether the lock of a file is free.
-func isFree(path string) bool {
-	f := lockFree(path)
-	if f != nil {
-		_ = f.Close()
-	}
-	return f != nil
 }
 
 // lockFree opens a file and locks it if its lock is free. Otherwise it returns nil.

@@ -35,7 +35,7 @@ type request struct {
 	ops    []store.Op
 	err    error
 	lost   bool // the request has to be decided without the store
-	nobody bool // no caller waits for the result
+	posted bool // no caller waits for the result
 	done   chan struct{}
 	turn   atomic.Uint32
 }
@@ -68,7 +68,7 @@ var requests = sync.Pool{New: func() any { return &request{done: make(chan struc
 
 func newRequest(h *handle, ops []store.Op) *request {
 	r := requests.Get().(*request)
-	r.handle, r.err, r.lost, r.nobody = h, nil, false, false
+	r.handle, r.err, r.lost, r.posted = h, nil, false, false
 	r.turn.Store(turnAsked)
 	r.ops = append(r.ops[:0], ops...)
 	for i := range r.ops {
@@ -111,10 +111,10 @@ func (st *state) tryApply(ctx context.Context, h *handle, ops []store.Op) error 
 		}
 	}
 	r := newRequest(h, ops)
-	if reqs := st.line.tryLead(ctx, r); reqs != nil {
-		st.line.lead.carryOut(reqs)
-		st.line.led()
-	} else if err := st.line.add(r); err != nil {
+	if reqs := st.combiner.tryLead(ctx, r); reqs != nil {
+		st.combiner.lead.carryOut(reqs)
+		st.combiner.led()
+	} else if err := st.combiner.add(r); err != nil {
 		r.free()
 		if errors.Is(err, errLost) {
 			return st.decideAlone(h, ops)
@@ -169,8 +169,8 @@ func (st *state) post(ops []store.Op) {
 		return
 	}
 	r := newRequest(nil, ops)
-	r.nobody = true
-	if err := st.line.add(r); err != nil {
+	r.posted = true
+	if err := st.combiner.add(r); err != nil {
 		r.free()
 		if errors.Is(err, errLost) {
 			st.mu.Lock()
@@ -264,13 +264,13 @@ func (l *combiner) stop() {
 
 // work makes calls, one after the other, until the combiner stops.
 func (l *combiner) work() {
-	ln := &conn{state: l.state, pipe: newPipe()}
+	c := &conn{state: l.state, pipe: newPipe()}
 	for {
 		reqs := l.take()
 		if reqs == nil {
 			return
 		}
-		ln.carryOut(reqs)
+		c.carryOut(reqs)
 	}
 }
 

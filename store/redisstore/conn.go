@@ -16,15 +16,15 @@ import (
 // pipe numbers the calls that one connection makes. Redis keeps the reply to the latest number, so that a call that is
 // sent again gets its reply again and is not carried out twice.
 type pipe struct {
-	line uint64
-	seq  int64
-	had  answered
+	id  uint64
+	seq int64 // of the latest call
+	had answered
 }
 
 // answered is the latest call of a process that was answered, on any of its pipes. A pool that does not know of the call
 // has lost data, even if other processes have moved its sequence further since.
 type answered struct {
-	line                 uint64
+	pipe                 uint64
 	seq, epoch, sequence int64
 	at                   time.Duration // uptime
 }
@@ -33,11 +33,11 @@ type answered struct {
 const remembered = 5 * time.Minute
 
 // since returns the call that a pool in this epoch has to know. The number is 0 if there is no such call.
-func (a answered) since(epoch int64) (line uint64, seq int64) {
+func (a answered) since(epoch int64) (pipe uint64, seq int64) {
 	if a.epoch != epoch || uptime()-a.at > remembered {
 		return 0, 0
 	}
-	return a.line, a.seq
+	return a.pipe, a.seq
 }
 
 // later returns the one of a and b that the pool carried out later.
@@ -48,13 +48,13 @@ func (a answered) later(b answered) answered {
 	return a
 }
 
-func newPipe() pipe { return pipe{line: newProcess()} }
+func newPipe() pipe { return pipe{id: newProcess()} }
 
-// stand is how far a pool has come, as this process knows it.
-type stand struct{ version, epoch, sequence int64 }
+// position is how far a pool has come, as this process knows it.
+type position struct{ version, epoch, sequence int64 }
 
 // send makes one call of the script.
-func (st *state) send(p pipe, blob string, at stand, mode string, latest store.Time, within time.Duration) (string, error) {
+func (st *state) send(p pipe, blob string, at position, mode string, latest store.Time, within time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	return st.store.redis.RunKeys(ctx, st.store.apply, st.keys(), st.args(p, at, latest, blob, mode)...)
@@ -63,7 +63,7 @@ func (st *state) send(p pipe, blob string, at stand, mode string, latest store.T
 // sendTwice makes a call and repeats it if the server could not be reached. It repeats it several times within
 // againWithin, because several idle connections may have broken. unknown reports that the script may have carried out the
 // call although sendTwice returns an error.
-func (st *state) sendTwice(p pipe, blob string, at stand, latest store.Time) (text string, unknown bool, err error) {
+func (st *state) sendTwice(p pipe, blob string, at position, latest store.Time) (text string, unknown bool, err error) {
 	began := time.Now()
 	patience := st.patience()
 	text, err = st.send(p, blob, at, "", latest, patience)
@@ -86,6 +86,18 @@ func (st *state) sendTwice(p pipe, blob string, at stand, latest store.Time) (te
 			return text, unknown && err != nil, err
 		}
 	}
+}
+
+// sendOwn makes a call with operations of the process itself, on the control pipe. The caller holds st.whole.
+func (st *state) sendOwn(ops []store.Op, at position) (r reply, unknown bool, err error) {
+	st.control.seq++
+	b := &call{pipe: st.control}
+	b.write(ops)
+	text, unknown, err := st.sendTwice(b.pipe, b.blob, at, 0)
+	if err == nil {
+		r, err = b.read(text)
+	}
+	return r, unknown, err
 }
 
 // faultOf returns the fault of an error. An error that does not come from redisconn is about the server's reply.
@@ -121,7 +133,7 @@ type call struct {
 	places  []limitmap.Map // of each request
 	form    batch          // the operations of all requests, in the form of the script
 	blob    string         // form, encoded
-	at      stand
+	at      position
 	latest  store.Time    // the script refuses the call if its clock is later
 	sent    time.Duration // uptime of the first attempt
 	unknown bool          // the script may have carried out the call
@@ -138,10 +150,10 @@ type reply struct {
 }
 
 // carryOut makes one call for several requests, and retries it after catching up with the pool.
-func (ln *conn) carryOut(reqs []*request) {
-	st := ln.state
-	ln.seq++
-	b := &call{pipe: ln.pipe, reqs: reqs, places: make([]limitmap.Map, len(reqs)), sent: uptime()}
+func (c *conn) carryOut(reqs []*request) {
+	st := c.state
+	c.seq++
+	b := &call{pipe: c.pipe, reqs: reqs, places: make([]limitmap.Map, len(reqs)), sent: uptime()}
 	for tries := 0; ; tries++ {
 		if !b.unknown {
 			st.encode(b) // an unknown call is sent unchanged: the script repeats its reply if it was carried out
@@ -152,46 +164,46 @@ func (ln *conn) carryOut(reqs []*request) {
 			if isLoss(faultOf(err)) && st.backSince(began) && tries < maxTries {
 				continue // the outage that caused the error is over
 			}
-			ln.failed(b, err)
+			c.failed(b, err)
 			return
 		}
 		r, err := b.read(text)
 		switch {
 		case err != nil || r.what == "late": // the key holds foreign content
-			ln.rename()
-			b.fail(st, st.damaged(errGarbled.Error(), errGarbled))
+			c.rename()
+			failAll(reqs, st.damaged(errGarbled.Error(), errGarbled))
 			return
 		case r.what == "ok":
 			st.done(b, &r)
 			return
 		case tries == maxTries:
-			b.fail(st, unavailable(errBusy))
+			failAll(reqs, unavailable(errBusy))
 			return
 		}
 		if err := st.catchUp(&r, b); err != nil {
-			ln.failed(b, err)
+			c.failed(b, err)
 			return
 		}
 	}
 }
 
 // rename gives the connection a new pipe: what the script has kept for the old one is unknown.
-func (ln *conn) rename() { ln.pipe = newPipe() }
+func (c *conn) rename() { c.pipe = newPipe() }
 
 // failed ends a call that failed for good. If the store is out of reach, the outage begins.
-func (ln *conn) failed(b *call, err error) {
+func (c *conn) failed(b *call, err error) {
 	if fault := faultOf(err); fault != redisconn.FaultClosed && (b.unknown || isLoss(fault)) {
-		ln.rename()
-		ln.state.lose(err, b)
+		c.rename()
+		c.state.lose(err, b)
 		return
 	}
-	b.fail(ln.state, ln.state.trouble(err))
+	failAll(b.reqs, c.state.trouble(err))
 }
 
 // encode writes the requests of a call for the pool as it is known now. The call was not carried out before.
 func (st *state) encode(b *call) {
 	st.mu.Lock()
-	b.at = stand{st.version, st.epoch, st.sequence}
+	b.at = position{st.version, st.epoch, st.sequence}
 	b.had = st.had
 	if b.latest = 0; !st.store.fixed {
 		b.latest = st.clock.latest(uptime(), 4*st.patience())
@@ -242,15 +254,13 @@ func (b *call) read(text string) (r reply, err error) {
 	in.array()
 	r.what = in.text()
 	r.now = store.Time(in.int())
-	switch r.what {
-	case "ok":
-	case "none", "void", "late":
-		return r, in.err()
-	default:
-		r.version, r.sequence, r.epoch = in.int(), in.int(), in.int()
+	if r.what == "none" || r.what == "void" || r.what == "late" {
 		return r, in.err()
 	}
 	r.version, r.sequence, r.epoch = in.int(), in.int(), in.int()
+	if r.what != "ok" {
+		return r, in.err()
+	}
 	r.wake = store.Time(in.int())
 	r.crowded = in.int() > 0
 	for range in.array() / 2 {
@@ -259,11 +269,10 @@ func (b *call) read(text string) (r reply, err error) {
 		}
 		r.decided = append(r.decided, store.ID{Session: uint64(in.int()), N: uint64(in.int())}) //nolint:gosec // never negative
 	}
-	if b.reqs == nil {
-		b.form.results(&in, r.now, func(i int) *store.Result { return &b.ops[i].Result })
-		return r, in.err()
-	}
 	into := make([]*store.Result, 0, len(b.form.forms))
+	for i := range b.ops {
+		into = append(into, &b.ops[i].Result)
+	}
 	for _, q := range b.reqs {
 		for k := range q.ops {
 			into = append(into, &q.ops[k].Result)
@@ -292,7 +301,7 @@ func (st *state) done(b *call, r *reply) {
 	var undo []store.Op
 	var told []store.ID
 	st.mu.Lock()
-	st.had = st.had.later(answered{b.line, b.seq, r.epoch, r.sequence, b.sent})
+	st.had = st.had.later(answered{b.id, b.seq, r.epoch, r.sequence, b.sent})
 	for i, q := range b.reqs {
 		left := !q.turn.CompareAndSwap(turnAsked, turnAnswered)
 		if q.handle != nil {
@@ -312,12 +321,12 @@ func (st *state) done(b *call, r *reply) {
 	st.post(undo)
 }
 
-// fail answers all requests with an error.
-func (b *call) fail(st *state, err error) {
+// failAll answers requests with an error.
+func failAll(reqs []*request, err error) {
 	if errors.Is(err, redisconn.ErrClosed) {
 		err = store.ErrClosed
 	}
-	for _, q := range b.reqs {
+	for _, q := range reqs {
 		q.err = err
 		q.turn.CompareAndSwap(turnAsked, turnAnswered)
 		q.finish()
@@ -327,7 +336,7 @@ func (b *call) fail(st *state, err error) {
 // finish wakes the caller, if one waits.
 func (q *request) finish() {
 	switch {
-	case q.nobody:
+	case q.posted:
 		q.free()
 	case q.turn.Load() == turnAnswered:
 		q.done <- struct{}{}

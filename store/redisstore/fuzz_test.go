@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// FuzzReply reads any bytes as what the script answers to a batch, by the fast path and by the long one. It must not panic, must take no
-// more memory than the answer has bytes, and must say the same when it is read again.
+// FuzzReply decodes any bytes as the reply to a batch, on the fast path and on the long one. Decoding must not panic, must
+// not allocate more memory than the reply has bytes, and must give the same result twice.
 func FuzzReply(f *testing.F) {
 	one := appendInt(appendString(appendArray(nil, 9), "ok"), 1_700_000_000_000_000)
 	for range 5 {
@@ -56,7 +56,7 @@ func replied(text string, n uint8, long bool) ([]store.Op, reply, error) {
 	return ops, r, err
 }
 
-// A number of four billion in a reply that ends behind it took all memory.
+// A reply that announced four billion elements and then ended allocated all memory.
 func TestAListThatIsNotThereTakesNoMemory(t *testing.T) {
 	t.Parallel()
 	head := appendInt(appendString(appendArray(nil, 9), "ok"), 1)

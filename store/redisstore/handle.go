@@ -98,24 +98,17 @@ func (h *handle) look(ctx context.Context, f func(p *pool.Pool, now store.Time))
 	if err := h.Apply(ctx, nil); err != nil {
 		return err
 	}
-	st.mu.Lock()
-	if o := st.lost; o != nil {
-		defer st.mu.Unlock()
-		return o.error()
+	if err := st.lossError(); err != nil {
+		return err
 	}
-	st.mu.Unlock()
-	_, now, fields, err := st.fields(ctx)
+	c, err := st.read(ctx)
 	if err != nil {
 		return err
 	}
-	if fields == nil {
+	if c == nil {
 		return unavailable(errGone)
 	}
-	p, err := pool.FromFields(&layout, fields)
-	if err != nil {
-		return st.damaged(err.Error(), err)
-	}
-	f(p, now)
+	f(c.core, c.now)
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -41,10 +40,10 @@ type view struct {
 	now    store.Time
 	clock  estimate // of the server's clock, from this call
 	exists bool
-	lost   int64  // the epoch in which a repair moved the pool away; 0: none did
-	text   string // the spec
-	once   string // the field of the records that a pool has one of; it tells which limits are in use
-	asked  stand  // what this process knew of the pool before it looked
+	lost   int64    // the epoch in which a repair moved the pool away; 0: none did
+	text   string   // the spec
+	once   string   // the field of the records that a pool has one of; it tells which limits are in use
+	asked  position // what this process knew of the pool before it looked
 }
 
 // look reads what a process has to know of the pool before it uses it.
@@ -52,7 +51,7 @@ func (st *state) look(ctx context.Context) (v view, err error) {
 	// Replies to calls on other connections may arrive meanwhile. They are later than what look finds, so the comparison
 	// has to use what was known before.
 	st.mu.Lock()
-	v.asked = stand{st.version, st.epoch, st.sequence}
+	v.asked = position{st.version, st.epoch, st.sequence}
 	st.mu.Unlock()
 	sent := uptime()
 	reply, err := st.run(ctx, "look")
@@ -90,7 +89,7 @@ func (st *state) look(ctx context.Context) (v view, err error) {
 
 // meet reads the pool, heals it if it has lost data, and states what this process holds in a new epoch. jumped is where
 // the pool stood when its clock jumped or it lost a call; nil: neither. The caller holds st.whole.
-func (st *state) meet(jumped *stand) error {
+func (st *state) meet(jumped *position) error {
 	ctx, cancel := context.WithTimeout(st.life, 2*st.store.whole)
 	defer cancel()
 	for range maxTries {
@@ -107,7 +106,7 @@ func (st *state) meet(jumped *stand) error {
 }
 
 // met is one attempt of meet. It returns false if the pool has to be read again.
-func (st *state) met(ctx context.Context, v view, jumped *stand) (bool, error) {
+func (st *state) met(ctx context.Context, v view, jumped *position) (bool, error) {
 	st.mu.Lock()
 	epoch, sequence, spec := v.asked.epoch, v.asked.sequence, *st.proc.Spec()
 	stale := st.epoch != epoch
@@ -125,7 +124,7 @@ func (st *state) met(ctx context.Context, v view, jumped *stand) (bool, error) {
 	case v.epoch < epoch || v.sequence < sequence || jumped != nil && jumped.epoch == v.epoch:
 		return false, st.heal(ctx)
 	}
-	_, err := st.learn(v)
+	err := st.learn(v)
 	return err == nil, err
 }
 
@@ -161,21 +160,17 @@ func (st *state) has(l *store.Limit) bool {
 
 // heal begins a new epoch of the pool, unless another process has done so first.
 func (st *state) heal(ctx context.Context) error {
-	m, now, fields, err := st.fields(ctx)
-	if err != nil || fields == nil {
+	was, err := st.read(ctx)
+	if err != nil || was == nil {
 		return err
 	}
-	core, err := pool.FromFields(&layout, fields)
-	if err != nil {
-		return st.damaged(err.Error(), err)
-	}
-	core.Apply(now, []store.Op{{Kind: store.OpForget}})
+	was.core.Apply(was.now, []store.Op{{Kind: store.OpForget}})
 	st.mu.Lock()
-	next := m
-	next.epoch = max(st.epoch, m.epoch) + 1
-	next.sequence = max(st.sequence, m.sequence) + 1
+	next := was.meta
+	next.epoch = max(st.epoch, was.epoch) + 1
+	next.sequence = max(st.sequence, was.sequence) + 1
 	st.mu.Unlock()
-	_, err = st.write(ctx, m, next, fields, core, slices.Clone(core.Decided()), "")
+	_, err = st.write(ctx, was, next, slices.Clone(was.core.Decided()), "")
 	return err
 }
 
@@ -190,23 +185,15 @@ func (st *state) assert(v view) (said bool, err error) {
 	st.clock = v.clock // even if the server's clock was put forward
 	if err := st.readSpec(v.text); err != nil {
 		st.mu.Unlock()
-		return false, st.damaged(err.Error(), err)
+		return false, err
 	}
 	ops := st.proc.Restate(st.nowLocked())
-	at := stand{v.version, v.epoch, v.sequence}
+	at := position{v.version, v.epoch, v.sequence}
 	st.mu.Unlock()
-	for n := 0; n < len(ops); n += maxTogether {
-		part := ops[n:min(n+maxTogether, len(ops))]
-		st.control.seq++
-		b := &call{pipe: st.control}
-		b.write(part)
-		text, _, err := st.sendTwice(b.pipe, b.blob, at, 0)
+	for chunk := range slices.Chunk(ops, maxTogether) {
+		r, _, err := st.sendOwn(chunk, at)
 		if err != nil {
 			return false, st.trouble(err) // sending it again does no harm: all operations have ids
-		}
-		r, err := b.read(text)
-		if err != nil {
-			return false, unavailable(err)
 		}
 		if r.what != "ok" {
 			return false, nil

@@ -31,7 +31,7 @@ var losses = map[string]func(*testing.T, *redisrun.Server){
 	},
 }
 
-// A store that had been flushed let everybody in at once.
+// After a FLUSHALL, the store granted the whole limit again.
 func TestLostMemoryIsNoticed(t *testing.T) {
 	for how, lose := range losses {
 		t.Run(how, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestLostMemoryIsNoticed(t *testing.T) {
 	}
 }
 
-// Tickets that were said again after a loss had lost their tie: a process that died held them for their whole time to live.
+// Tickets stated again after a loss of data had lost their tie: a process that died held them until they expired.
 func TestTicketsSaidAgainAfterALossKeepTheirTie(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)
@@ -108,7 +108,7 @@ func TestTicketsSaidAgainAfterALossKeepTheirTie(t *testing.T) {
 	}
 }
 
-// A failover to a replica that had not heard all is a pool whose sequence is behind.
+// After a failover to a replica that was behind, the sequence of the pool is lower than before.
 func TestAPoolThatIsBehindIsHealed(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t, persistent...)
@@ -144,8 +144,9 @@ func TestAPoolThatIsBehindIsHealed(t *testing.T) {
 	}
 }
 
-// Others may bring the sequence of such a replica further before a process whose call was lost comes back: that process knows what it
-// was answered. It would get the number of its lost ticket a second time, and what that has charged would not count.
+// Other processes may move the sequence of such a replica on before the process whose call was lost returns. That process
+// still knows the reply it got. Without healing it would get the number of its lost ticket again, and its charge would not
+// count.
 func TestAPoolThatIsBehindIsHealedWhenOthersCameFirst(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t, persistent...)
@@ -180,7 +181,7 @@ func TestAPoolThatIsBehindIsHealedWhenOthersCameFirst(t *testing.T) {
 	}
 }
 
-// A clock that is put forward gives back what has not come back.
+// A server clock that is put forward would give quota back too early.
 func TestAClockThatIsPutForwardIsLostMemory(t *testing.T) {
 	t.Parallel()
 	url := single.URL() + "?prefix=jump"
@@ -214,7 +215,7 @@ func once(t *testing.T, url, dir string, limits ...store.Limit) store.Result {
 	return r
 }
 
-// Programs that make one request and are gone did not notice that the store had forgotten the others'.
+// Commands that make one request did not notice that the store had lost the grants of others.
 func TestOneShotCallsNoticeALoss(t *testing.T) {
 	t.Parallel()
 	server, dir := redisrun.New(t), t.TempDir()
@@ -257,7 +258,7 @@ func TestAForgottenScriptIsNoLoss(t *testing.T) {
 	}
 }
 
-// A member's share is of the pool that there is: after a loss it is told anew.
+// After a loss of data, a member gets a new share.
 func TestAMemberOfAPoolThatWasLostIsOneAgain(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)
@@ -278,7 +279,7 @@ func TestAMemberOfAPoolThatWasLostIsOneAgain(t *testing.T) {
 	}
 }
 
-// Another version may keep pools in another way: nothing of it is touched.
+// A pool in the layout of another version is refused and not changed.
 func TestAPoolOfAnotherVersionIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	url := single.URL() + "?prefix=other"

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/store/redisstore"
 )
 
-// What a gate has not told Redis when Redis is lost, it hears when it is back, whatever the process does meanwhile.
+// Reports that could not be sent before an outage reach Redis after it, whatever the process does meanwhile.
 func TestReportsOutliveAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []store.OnFailure{store.FailShare, store.FailClosed, store.FailOpen} {

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Whatever state a store is in when it is closed, nothing of it goes on.
+// A closed store leaves no goroutine running, whatever state it was in.
 func TestNothingIsLeftRunning(t *testing.T) {
 	server := redisrun.New(t, persistent...)
 	before := goleak.IgnoreCurrent()

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice/store/storetest"
 )
 
-// The same on a cluster, whose nodes each have a part of the pools, and behind sentinels.
+// The store suite on a cluster, and behind sentinels.
 func TestStoreOnACluster(t *testing.T) {
 	t.Parallel()
 	c := redisrun.NewCluster(t, "cluster-node-timeout 60000", "lua-time-limit 60000") // nobody dies here
@@ -33,7 +33,7 @@ func TestSameDecisionsBehindSentinels(t *testing.T) {
 	storetest.Differential(t, openMem, func(t *testing.T) storetest.Harness { return openAt(t, s.URL()) })
 }
 
-// Where functions are not to be had, as before Redis 7, the script runs as a script and keeps nothing.
+// Without functions, as before Redis 7, the source runs as a script and keeps nothing in memory.
 func TestSameDecisionsWithoutFunctions(t *testing.T) {
 	t.Parallel()
 	s := redisrun.New(t)

@@ -76,12 +76,9 @@ var errBusy = errors.New("the limits of the pool are being changed by others all
 func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 	st.whole.Lock()
 	defer st.whole.Unlock()
-	st.mu.Lock()
-	if o := st.lost; o != nil {
-		defer st.mu.Unlock()
-		return nil, o.error()
+	if err := st.lossError(); err != nil {
+		return nil, err
 	}
-	st.mu.Unlock()
 	st.recall(&spec)
 	if spec.ReadOnly || spec.OneShot {
 		return st.opened(ctx, &spec)
@@ -175,16 +172,16 @@ func (st *state) make(ctx context.Context, spec *store.Spec, v view) error {
 }
 
 // learn records the limits, version, epoch and sequence that v shows, and maps every session's limits anew.
-func (st *state) learn(v view) (*pool.Pool, error) {
+func (st *state) learn(v view) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.known == nil || st.version != v.version || st.epoch != v.epoch {
 		if err := st.readSpec(v.text); err != nil {
-			return nil, st.damaged(err.Error(), err)
+			return err
 		}
 		known, err := pool.FromSpec(v.text, v.once)
 		if err != nil {
-			return nil, st.damaged(err.Error(), err)
+			return st.damaged(err.Error(), err)
 		}
 		st.known = known
 	}
@@ -195,14 +192,15 @@ func (st *state) learn(v view) (*pool.Pool, error) {
 	for _, h := range st.sessions {
 		h.place()
 	}
-	return st.known, nil
+	return nil
 }
 
 // readSpec records the spec of the pool. Records kept by limit move with their limits. The caller holds st.mu.
 func (st *state) readSpec(text string) error {
 	spec, err := oplog.DecodeSpec([]byte(text))
 	if err != nil {
-		return fmt.Errorf("the pool's limits cannot be read: %w", err)
+		err = fmt.Errorf("the pool's limits cannot be read: %w", err)
+		return st.damaged(err.Error(), err)
 	}
 	st.proc.Learn(spec)
 	return nil
@@ -211,14 +209,11 @@ func (st *state) readSpec(text string) error {
 // reform gives the pool the limits of spec. It returns true if the pool has them already; otherwise the caller reads the
 // pool again, because reform or another process has changed it.
 func (st *state) reform(ctx context.Context, spec *store.Spec) (bool, error) {
-	m, now, fields, err := st.fields(ctx)
-	if err != nil || fields == nil {
+	was, err := st.read(ctx)
+	if err != nil || was == nil {
 		return false, err
 	}
-	core, err := pool.FromFields(&layout, fields)
-	if err != nil {
-		return false, st.damaged(err.Error(), err)
-	}
+	core, now := was.core, was.now
 	core.Serve(now)
 	decided := slices.Clone(core.Decided())
 	retired := core.Retired()
@@ -234,14 +229,14 @@ func (st *state) reform(ctx context.Context, spec *store.Spec) (bool, error) {
 	}
 	core.Serve(now)
 	decided = append(decided, core.Decided()...)
-	if after := core.Fields(&layout)["s"]; after == fields["s"] && core.Retired() == retired {
-		_, err := st.learn(view{meta: m, text: after, once: core.Fields(&layout)["once"]})
+	if after := core.Fields(&layout); after["s"] == was.fields["s"] && core.Retired() == retired {
+		err := st.learn(view{meta: was.meta, text: after["s"], once: after["once"]})
 		return err == nil, err // other processes state smaller sizes, which stay in force
 	}
-	next := m
+	next := was.meta
 	next.sequence++
 	next.ttl = ttlOf(spec)
-	_, err = st.write(ctx, m, next, fields, core, decided, revision)
+	_, err = st.write(ctx, was, next, decided, revision)
 	if err == nil {
 		st.arm(now, core.Wake())
 	}
@@ -262,19 +257,19 @@ func (st *state) isAlone(core *pool.Pool, now store.Time, restate bool) bool {
 // replyField is the prefix of the fields that hold replies.
 const replyField = "r:"
 
-// write replaces the pool that was read as before with core, and publishes the tickets that were decided. It returns
-// false if the pool has changed since, or, with a revision, if what processes state has changed.
-func (st *state) write(ctx context.Context, was, next meta, before map[string]string, core *pool.Pool, decided []store.ID, revision string) (bool, error) {
+// write replaces the pool with was.core, and publishes the tickets that were decided. It returns false if the pool has
+// changed since it was read, or, with a revision, if what processes state has changed.
+func (st *state) write(ctx context.Context, was *contents, next meta, decided []store.ID, revision string) (bool, error) {
 	var set, del []byte
 	sets, dels := 0, 0
-	after := core.Fields(&layout)
+	after := was.core.Fields(&layout)
 	for f, v := range after {
-		if before[f] != v {
+		if was.fields[f] != v {
 			set = appendString(appendString(set, f), v)
 			sets += 2
 		}
 	}
-	for f := range before {
+	for f := range was.fields {
 		if _, stays := after[f]; !stays && f != "v" && f != "q" && f != "f" && !strings.HasPrefix(f, replyField) {
 			del = appendString(del, f)
 			dels++
@@ -291,31 +286,44 @@ func (st *state) write(ctx context.Context, was, next meta, before map[string]st
 	return true, nil
 }
 
-// fields reads the whole hash of the pool. The map is nil if there is no pool.
-func (st *state) fields(ctx context.Context) (m meta, now store.Time, fields map[string]string, err error) {
-	reply, err := st.store.again(ctx, func(ctx context.Context) (string, error) { return st.readAll(ctx) })
+// contents is a pool as read found it.
+type contents struct {
+	meta
+	now    store.Time
+	fields map[string]string
+	core   *pool.Pool
+}
+
+// read makes the script write all of the pool to its hash, and reads it. It returns nil if there is no pool.
+func (st *state) read(ctx context.Context) (*contents, error) {
+	reply, err := st.store.again(ctx, func(ctx context.Context) (string, error) {
+		reply, err := st.store.redis.RunKeys(ctx, st.store.apply, st.keys(), st.args(pipe{}, position{}, 0, "", "write")...)
+		return reply, st.trouble(err)
+	})
 	if err != nil {
-		return m, 0, nil, err
+		return nil, err
 	}
 	in := reader{b: []byte(reply)}
 	n := in.array()
-	now = store.Time(in.int())
-	fields = make(map[string]string, n/2)
+	c := &contents{now: store.Time(in.int()), fields: make(map[string]string, n/2)}
 	for range n / 2 {
 		f := in.text()
-		fields[f] = in.text()
+		c.fields[f] = in.text()
 	}
 	if in.bad {
-		return m, 0, nil, st.damaged(errGarbled.Error(), errGarbled)
+		return nil, st.damaged(errGarbled.Error(), errGarbled)
 	}
-	m, ok := unpackMeta(fields["v"])
-	if !ok {
-		return m, now, nil, nil
+	var exists bool
+	if c.meta, exists = unpackMeta(c.fields["v"]); !exists {
+		return nil, nil
 	}
-	if flaw := pool.FlawOf(&layout, fields); flaw != "" {
-		return m, now, nil, st.damaged(flaw, errDamaged)
+	if flaw := pool.FlawOf(&layout, c.fields); flaw != "" {
+		return nil, st.damaged(flaw, errDamaged)
 	}
-	return m, now, fields, nil
+	if c.core, err = pool.FromFields(&layout, c.fields); err != nil {
+		return nil, st.damaged(err.Error(), err)
+	}
+	return c, nil
 }
 
 // run calls lua/open.lua on the pool's key. It may make the call twice; the script tolerates that.

@@ -37,9 +37,20 @@ func (l *loss) error() error {
 	return err
 }
 
+// lossError returns the error for callers that cannot go on in an outage, nil if there is none.
+func (st *state) lossError() error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.lost == nil {
+		return nil
+	}
+	return st.lost.error()
+}
+
 // lose begins an outage after call b failed. All its requests, and all pending ones, are decided without the store.
 func (st *state) lose(err error, b *call) {
 	st.mu.Lock()
+	reqs := b.reqs
 	if b.unknown {
 		b.giveUp()
 		st.void = append(st.void, b)
@@ -53,7 +64,7 @@ func (st *state) lose(err error, b *call) {
 		st.lost = &loss{since: now, first: err, err: err}
 		st.proc.Begin(now, st.clock.rtt)
 		st.isLost.Store(true)
-		cut = st.line.cut(true)
+		cut = st.combiner.cut(true)
 		// Tickets that wait in Redis keep waiting there, and compete for the share as well. Sessions that do not use the
 		// share are woken: their callers poll, and learn of the outage.
 		told = st.proc.Waiting(func(s *outage.Session) bool { return st.proc.Mode(s) != store.FailShare })
@@ -64,14 +75,12 @@ func (st *state) lose(err error, b *call) {
 	closed := st.closed
 	st.mu.Unlock()
 	if closed {
-		b.fail(st, store.ErrClosed)
+		failAll(reqs, store.ErrClosed)
 		return
 	}
-	reqs := b.reqs
-	b.reqs = nil
 	for _, q := range append(reqs, cut...) {
 		q.lost = true
-		if q.nobody {
+		if q.posted {
 			st.post(q.ops)
 		}
 		q.turn.CompareAndSwap(turnAsked, turnAnswered)
@@ -86,7 +95,7 @@ func (st *state) lose(err error, b *call) {
 // giveUp keeps kinds and ids of a call's operations, to undo them if it turns out that the script carried out the call.
 func (b *call) giveUp() {
 	b.ops = nil
-	for i, q := range b.reqs {
+	for _, q := range b.reqs {
 		for k := range q.ops {
 			op := store.Op{Kind: q.ops[k].Kind, ID: q.ops[k].ID}
 			if q.handle == nil {
@@ -94,8 +103,8 @@ func (b *call) giveUp() {
 			}
 			b.ops = append(b.ops, op)
 		}
-		b.places[i] = nil
 	}
+	b.reqs = nil
 }
 
 // alarms returns a function that tells all sessions that the outage began or is over. The caller holds st.mu, and calls
@@ -178,10 +187,10 @@ const (
 
 // comeBack tries to reach the store until it succeeds.
 func (st *state) comeBack() {
-	pause := firstTry
+	delay := firstTry
 	for {
 		select {
-		case <-time.After(pause/2 + rand.N(pause)): //nolint:gosec // it spreads, it guards nothing
+		case <-time.After(delay/2 + rand.N(delay)): //nolint:gosec // it spreads, it guards nothing
 		case <-st.life.Done():
 			return
 		}
@@ -190,7 +199,7 @@ func (st *state) comeBack() {
 			st.tick()
 			return
 		}
-		pause = min(2*pause, lastTry)
+		delay = min(2*delay, lastTry)
 	}
 }
 
@@ -208,26 +217,17 @@ func (st *state) tryBack() bool {
 	}
 	st.mu.Lock()
 	back := st.proc.Return(st.nowLocked())
-	at := stand{st.version, st.epoch, st.sequence}
+	at := position{st.version, st.epoch, st.sequence}
 	st.mu.Unlock()
 	sent := uptime()
 	for n := 0; n < len(back.Ops); n += maxTogether {
-		ops := back.Ops[n:min(n+maxTogether, len(back.Ops))]
-		st.control.seq++
-		b := &call{pipe: st.control}
-		b.write(ops)
-		text, unknown, err := st.sendTwice(b.pipe, b.blob, at, 0)
-		var r reply
-		if err == nil {
-			r, err = b.read(text)
-		}
+		r, unknown, err := st.sendOwn(back.Ops[n:min(n+maxTogether, len(back.Ops))], at)
 		if err != nil || r.what != "ok" {
-			if unknown {
-				*b = call{pipe: b.pipe} // nothing to undo: all operations have ids, so the next attempt repeats them safely
-				st.control = newPipe()
+			if unknown { // nothing to undo: all operations have ids, so the next attempt repeats them safely
 				st.mu.Lock()
-				st.void = append(st.void, b)
+				st.void = append(st.void, &call{pipe: st.control})
 				st.mu.Unlock()
+				st.control = newPipe()
 			}
 			st.notYet(unknown || n > 0, err)
 			return false
@@ -260,7 +260,7 @@ func (st *state) resolve() bool {
 		}
 		b := st.void[0]
 		st.mu.Unlock()
-		text, err := st.send(b.pipe, string(appendArray(nil, 0)), stand{}, "void", 0, st.patience())
+		text, err := st.send(b.pipe, string(appendArray(nil, 0)), position{}, "void", 0, st.patience())
 		if err != nil {
 			st.stillLost(err)
 			return false
@@ -313,12 +313,12 @@ func (st *state) isBack(b *outage.Return) {
 	st.wasSlow(st.lost)
 	ring := st.alarms(true)
 	told, later := st.proc.End(b)
-	st.line.cut(false)
+	st.combiner.cut(false)
 	st.lost, st.backAt = nil, uptime()
 	st.isLost.Store(false)
 	st.mu.Unlock()
-	for part := range slices.Chunk(later, maxTogether) {
-		st.post(part)
+	for chunk := range slices.Chunk(later, maxTogether) {
+		st.post(chunk)
 	}
 	st.tell(told)
 	ring()

@@ -202,8 +202,8 @@ func TestShareGoesOnWithinIt(t *testing.T) {
 	}
 }
 
-// The members that reach the store leave a member that is cut off its share. Together they keep to the limit,
-// also when it comes back.
+// Members that reach the store leave a share to a member that is cut off. Together they keep to the limit, also when it
+// returns.
 func TestTogetherTheyKeepToTheLimit(t *testing.T) {
 	guarded := brief(20)
 	guarded.Guard = store.GuardAuto

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/store/redisstore"
 )
 
-// A server that is busy for minutes answers late. It is lost a few times, and then waited for.
+// A server that replies late for minutes is lost a few times; then the timeout grows.
 func TestASlowServerIsNotLostAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)

@@ -118,7 +118,7 @@ func TestWhoWaitsInRedisGoesOnWithinTheShare(t *testing.T) {
 	}
 }
 
-// A short loss costs nobody its place in Redis.
+// Waiting requests keep their places in Redis during a short outage.
 func TestWhoWaitsInRedisKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)
@@ -186,8 +186,7 @@ func TestRedisAndTheProcessGrantTheSameRequest(t *testing.T) {
 	}
 }
 
-// What is cancelled while Redis cannot be reached, and what waited in a session that was closed meanwhile, does not wait in Redis
-// when that is back.
+// Requests that were cancelled during an outage, or whose session was closed, no longer wait in Redis afterwards.
 func TestCancelsAndClosedSessionsWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)

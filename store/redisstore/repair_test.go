@@ -53,8 +53,8 @@ func everyGarbage() []garbage {
 	return list
 }
 
-// Whatever stands in the place of a pool: requests fail with the key and the way to repair it, and the repair lets the pool begin
-// anew without forgetting that something may have been sent.
+// With foreign content in the key of a pool, requests fail with the key and how to repair it. After the repair the pool
+// begins anew, and assumes that requests may have been sent.
 func TestGarbageInAPoolIsNamedAndRepaired(t *testing.T) {
 	server := redisrun.New(t)
 	if _, err := server.Do(t.Context(), "ACL", "SETUSER", "plain", "on", ">secret", "~*", "&*", "+@all", "-function", "-fcall"); err != nil {
@@ -156,7 +156,7 @@ func TestGarbageInAPoolIsNamedAndRepaired(t *testing.T) {
 	}
 }
 
-// Replies are kept only in case that they are lost: what is not one is thrown away.
+// Foreign content among the kept replies is dropped: replies are kept only in case they get lost on the way.
 func TestGarbageInKeptRepliesIsThrownAway(t *testing.T) {
 	server := redisrun.New(t)
 	s, err := Open(t.Context(), server.URL()+"?timeout=1m&prefix=r", WithStateDir(""))

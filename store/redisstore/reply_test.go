@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/store/redisstore"
 )
 
-// A grant whose answer was lost was asked for again and charged twice, and a close was lost.
+// An acquire whose reply was lost was repeated and charged twice, and a close was lost.
 func TestALostReplyIsNotDoneTwice(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)
@@ -48,7 +48,7 @@ func TestALostReplyIsNotDoneTwice(t *testing.T) {
 	})
 }
 
-// Callers that had left were answered all the same: their tickets stayed until their time was over.
+// Tickets granted to callers that had left stayed until they expired.
 func TestWhoLeavesHoldsNothing(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)
@@ -74,7 +74,7 @@ func TestWhoLeavesHoldsNothing(t *testing.T) {
 	})
 }
 
-// One who asked after its ticket and left before the answer came held it without knowing.
+// A caller that polled its ticket and left before the reply held the grant without knowing.
 func TestWhoLeavesWhileCollectingHoldsNothing(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)
@@ -97,7 +97,7 @@ func TestWhoLeavesWhileCollectingHoldsNothing(t *testing.T) {
 	await(t, "nothing is held", func() bool { return m.do(ask(1)).State == store.Granted })
 }
 
-// A call that was given up was made all the same, when the server went on: what it got was nobody's.
+// A call that was given up was carried out when the server resumed, and its grants belonged to no caller.
 func TestWhatWasGivenUpIsGivenBack(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)
@@ -123,7 +123,7 @@ func TestWhatWasGivenUpIsGivenBack(t *testing.T) {
 	})
 }
 
-// The answer to what a member says when it is back can be lost too, at any point.
+// Replies can also be lost while a member returns, at any point.
 func TestComingBackMayFail(t *testing.T) {
 	for skip := range 5 {
 		t.Run(fmt.Sprint(skip), func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestComingBackMayFail(t *testing.T) {
 	}
 }
 
-// A close that was under way when the store was lost is kept, and its ticket does not stay.
+// A close that was under way when the outage began is sent again afterwards.
 func TestACloseUnderWayIsNotLost(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t, persistent...)

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// While a process comes back from an outage, callers go on asking. None of them may get a number that the store gives to
-// another one when it is back: both would hold one ticket.
+// Callers go on asking while a process returns from an outage. None may get a ticket number that the store later gives to
+// another caller: both would hold one ticket.
 func TestNumbersOfThoseWhoAskOnTheWayBackAreTheirOwn(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)
@@ -44,8 +44,8 @@ func TestNumbersOfThoseWhoAskOnTheWayBackAreTheirOwn(t *testing.T) {
 	}
 }
 
-// What is let go after an attempt to come back that the store has heard, and whose answer was lost, is charged when the store is
-// back: its numbers are not below those that the attempt has moved its session past.
+// The store carries out an attempt to return, and its reply is lost. Grants after that are charged when the store is back:
+// their numbers are above the one that the attempt moved their session past.
 func TestWhatIsLetGoBetweenTwoAttemptsToComeBackIsCharged(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"context"
 	_ "embed"
 	"strings"
 
@@ -42,20 +41,14 @@ func atGivenTime(src string) string {
 func (st *state) keys() []string { return []string{st.key} }
 
 // args returns the arguments of a call in the order in which lua/main.lua reads them.
-func (st *state) args(p pipe, at stand, latest store.Time, blob, mode string) []string {
+func (st *state) args(p pipe, at position, latest store.Time, blob, mode string) []string {
 	s := st.store
 	of, had := p.had.since(at.epoch)
 	if s.fixed { // the test's clock may have passed the ten minutes for which replies are kept
 		had = 0
 	}
 	numbers := pool.Pack([]float64{
-		float64(p.seq), float64(at.version), float64(at.epoch), float64(at.sequence), float64(s.process), float64(latest), float64(p.line), float64(of), float64(had),
+		float64(p.seq), float64(at.version), float64(at.epoch), float64(at.sequence), float64(s.process), float64(latest), float64(p.id), float64(of), float64(had),
 	})
 	return s.withClock([]string{numbers, blob, mode, st.channel()})
-}
-
-// readAll makes the script write all of the pool to its hash. It returns the time, and then fields and values.
-func (st *state) readAll(ctx context.Context) (string, error) {
-	reply, err := st.store.redis.RunKeys(ctx, st.store.apply, st.keys(), st.args(pipe{}, stand{}, 0, "", "write")...)
-	return reply, st.trouble(err)
 }

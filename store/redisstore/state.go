@@ -3,7 +3,9 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +24,7 @@ type state struct {
 	store *Store
 	name  string
 	key   string
-	users int // under the store's lock
+	uses  int // how many sessions use it; guarded by store.mu
 
 	life    context.Context // ends when the pool is no longer used
 	end     context.CancelFunc
@@ -58,18 +60,18 @@ type state struct {
 	enrolled *os.File // its lock shows other processes that this one lives; nil: none
 	closed   bool
 
-	lost      *loss         // nil while the store is in reach
-	card      ctxlock.Mutex // held while publish writes what this process states
-	touching  sync.Mutex    // held while the process tells the pool that it is alive, or leaves
-	void      []*call       // calls with an unknown outcome
-	isLost    atomic.Bool   // lost != nil
-	upholding atomic.Bool   // the goroutine of uphold runs
-	crowded   atomic.Bool   // requests wait in the pool
-	resident  atomic.Bool   // a session that is neither one-shot nor read-only was opened
-	backAt    time.Duration // the uptime at which the last outage was over
+	lost       *loss         // nil while the store is in reach
+	publishing ctxlock.Mutex // held while publish writes what this process states
+	touching   sync.Mutex    // held while the process tells the pool that it is alive, or leaves
+	void       []*call       // calls with an unknown outcome
+	isLost     atomic.Bool   // lost != nil
+	upholding  atomic.Bool   // the goroutine of uphold runs
+	crowded    atomic.Bool   // requests wait in the pool
+	resident   atomic.Bool   // a session that is neither one-shot nor read-only was opened
+	backAt     time.Duration // the uptime at which the last outage was over
 
-	ears ears
-	line combiner
+	listener listener
+	combiner combiner
 }
 
 func newState(s *Store, name string) *state {
@@ -79,8 +81,8 @@ func newState(s *Store, name string) *state {
 	}
 	st.life, st.end = context.WithCancel(context.Background())
 	st.control = newPipe()
-	st.card = ctxlock.New()
-	st.line.init(st)
+	st.publishing = ctxlock.New()
+	st.combiner.init(st)
 	return st
 }
 
@@ -179,10 +181,7 @@ func (st *state) sayGoodbye(ctx context.Context, ops []store.Op) error {
 // close ends all sessions of the pool. It wakes waiting callers, which then find the session closed.
 func (st *state) close() error {
 	st.mu.Lock()
-	handles := make([]*handle, 0, len(st.sessions))
-	for _, h := range st.sessions {
-		handles = append(handles, h)
-	}
+	handles := slices.Collect(maps.Values(st.sessions))
 	waiting := st.proc.Waiting(nil)
 	st.mu.Unlock()
 	var errs []error
@@ -191,17 +190,8 @@ func (st *state) close() error {
 			continue
 		}
 		errs = append(errs, st.leave(h))
-		f := h.watch.Load()
-		if f == nil {
-			continue
-		}
-		var ids []store.ID
-		for _, id := range waiting {
-			if id.Session == h.ID {
-				ids = append(ids, id)
-			}
-		}
-		if len(ids) > 0 {
+		ids := slices.DeleteFunc(slices.Clone(waiting), func(id store.ID) bool { return id.Session != h.ID })
+		if f := h.watch.Load(); f != nil && len(ids) > 0 {
 			(*f)(ids)
 		}
 	}
@@ -224,14 +214,14 @@ func (st *state) halt() {
 	if st.lost != nil {
 		st.lost.stop()
 	}
-	cancel := st.ears.cancel
-	st.ears.cancel = nil
+	cancel := st.listener.cancel
+	st.listener.cancel = nil
 	st.mu.Unlock()
 	st.end()
 	if cancel != nil {
 		cancel()
 	}
-	st.line.stop()
+	st.combiner.stop()
 	st.running.Wait()
 	st.remember()
 }

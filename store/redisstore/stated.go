@@ -48,10 +48,10 @@ func (st *state) stating() []store.Spec {
 
 // publish writes what this process states to the second key.
 func (st *state) publish(ctx context.Context) error {
-	if err := st.card.LockContext(ctx); err != nil {
+	if err := st.publishing.LockContext(ctx); err != nil {
 		return unavailable(err)
 	}
-	defer st.card.Unlock()
+	defer st.publishing.Unlock()
 	st.mu.Lock()
 	specs := st.stating()
 	st.mu.Unlock()
@@ -239,14 +239,11 @@ func (st *state) mayChange(ctx context.Context) bool {
 
 // trySettle is one attempt of settle. It returns false if another process changed the pool first.
 func (st *state) trySettle(ctx context.Context) (done bool, err error) {
-	m, now, fields, err := st.fields(ctx)
-	if err != nil || fields == nil {
+	was, err := st.read(ctx)
+	if err != nil || was == nil {
 		return false, err
 	}
-	core, err := pool.FromFields(&layout, fields)
-	if err != nil {
-		return false, err
-	}
+	core, now := was.core, was.now
 	core.Serve(now)
 	decided := slices.Clone(core.Decided())
 	st.mu.Lock()
@@ -256,20 +253,20 @@ func (st *state) trySettle(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	st.mu.Lock()
-	same := m.epoch == st.epoch
-	st.mu.Unlock()
-	if !changed && same { // another process may have changed the sizes
-		_, err = st.learn(view{meta: m, text: fields["s"], once: fields["once"]})
-	}
 	if !changed {
+		st.mu.Lock()
+		same := was.epoch == st.epoch
+		st.mu.Unlock()
+		if same { // another process may have changed the sizes
+			err = st.learn(view{meta: was.meta, text: was.fields["s"], once: was.fields["once"]})
+		}
 		return true, err
 	}
 	core.Serve(now)
 	decided = append(decided, core.Decided()...)
-	next := m
+	next := was.meta
 	next.sequence++
-	done, err = st.write(ctx, m, next, fields, core, decided, revision)
+	done, err = st.write(ctx, was, next, decided, revision)
 	if done {
 		st.arm(now, core.Wake())
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/store/storetest"
 )
 
-// Three processes made a limit smaller and then larger again: it stayed small until one of them was alone.
+// After three processes made a limit smaller and then larger again, it stayed small until one of them was alone.
 func TestSizesOfSeveralProcesses(t *testing.T) {
 	t.Parallel()
 	storetest.FleetSizes(t, func(t *testing.T) storetest.Fleet {
@@ -45,7 +45,7 @@ func (m *member) grows(size int64) {
 	}
 }
 
-// Members on the server's clock find out by themselves.
+// Members on the server's clock settle the size by themselves.
 func TestALimitGrowsWhenAMemberLeaves(t *testing.T) {
 	t.Parallel()
 	url := fmt.Sprintf("%s?prefix=t%d", single.URL(), harnesses.Add(1))
@@ -69,7 +69,7 @@ func TestALimitGrowsWhenAMemberLeaves(t *testing.T) {
 	a.grows(7)
 }
 
-// A process of a version that does not write down what it states keeps limits as they are, as long as it is in touch.
+// While a process of a version without statements is in touch, limits do not grow.
 func TestLimitsDoNotGrowBesideAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	prefix := fmt.Sprintf("t%d", harnesses.Add(1))

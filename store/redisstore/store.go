@@ -130,7 +130,7 @@ func (s *Store) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 		st = newState(s, spec.Name)
 		s.pools[spec.Name] = st
 	}
-	st.users++
+	st.uses++
 	s.mu.Unlock()
 	h, err := st.open(ctx, spec)
 	if err != nil {
@@ -143,8 +143,8 @@ func (s *Store) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 // release ends one use of a pool, and stops the pool after the last.
 func (s *Store) release(st *state) {
 	s.mu.Lock()
-	st.users--
-	last := st.users == 0
+	st.uses--
+	last := st.uses == 0
 	if last && s.pools[st.name] == st {
 		delete(s.pools, st.name)
 	}
@@ -156,28 +156,28 @@ func (s *Store) release(st *state) {
 
 // Close implements [store.Store].
 func (s *Store) Close() error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil
-	}
-	s.closed = true
-	pools := slices.Collect(maps.Values(s.pools))
-	s.mu.Unlock()
 	var errs []error
-	for _, st := range pools {
+	for _, st := range s.shut() {
 		errs = append(errs, st.close())
 	}
 	s.redis.Close()
 	return errors.Join(errs...)
 }
 
+// shut marks the store as closed and returns its pools, none if it was closed before.
+func (s *Store) shut() []*state {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return slices.Collect(maps.Values(s.pools))
+}
+
 // kill ends the store as if its process had been killed: it sends nothing to the server.
 func (s *Store) kill() {
-	s.mu.Lock()
-	s.closed = true
-	pools := slices.Collect(maps.Values(s.pools))
-	s.mu.Unlock()
+	pools := s.shut()
 	s.redis.Close()
 	for _, st := range pools {
 		st.halt()

@@ -74,7 +74,7 @@ func TestStoreOnOneServer(t *testing.T) {
 	storetest.Run(t, open)
 }
 
-// The fast path and the long way lead to the same, and what one has begun the other ends.
+// The fast path and the long way give the same results, and either can continue what the other began.
 func TestSameDecisionsTheLongWay(t *testing.T) {
 	t.Parallel()
 	storetest.Differential(t, openMem, func(t *testing.T) storetest.Harness {

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// What agents have sent is in the hash, also when the script has not entered it in their records yet.
+// The hash has what agents sent even before the script has added it to their records.
 func TestSendsAreCountedThoughTheScriptForgets(t *testing.T) {
 	t.Parallel()
 	server, err := redisrun.Start(redisrun.Options{})

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehq/sluice/store/redisstore"
 )
 
-// The fields of testdata were written by "sluice acquire" of the last version that had another form, when that was current. A pool
-// of it is refused, and stays as it is.
+// The fields in testdata were written by "sluice acquire" of the last version with another layout. Such a pool is refused
+// and not changed.
 func TestAPoolOfARealOlderVersionIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/version7.hex")

@@ -52,8 +52,8 @@ func (st *state) keepWaiting() {
 	alive, some, gone := st.proc.KeepWaiting(maxTogether / 4)
 	st.mu.Unlock()
 	st.post(gone)
-	for part := range slices.Chunk(alive, maxTogether) {
-		if st.apply(st.life, part) != nil {
+	for chunk := range slices.Chunk(alive, maxTogether) {
+		if st.apply(st.life, chunk) != nil {
 			return
 		}
 	}
@@ -65,8 +65,8 @@ func (st *state) askAll() {
 	st.mu.Lock()
 	ids := st.proc.Queued()
 	st.mu.Unlock()
-	for part := range slices.Chunk(ids, maxTogether) {
-		if !st.askAfter(part) {
+	for chunk := range slices.Chunk(ids, maxTogether) {
+		if !st.askAfter(chunk) {
 			return
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
 )
 
-// ears is the subscription on which a process hears that other processes' calls have decided its tickets.
-type ears struct {
+// listener is the subscription on which a process hears that other processes' calls have decided its tickets.
+type listener struct {
 	cancel func()        // ends the subscription; nil: there is none
 	trying chan struct{} // closed when the attempt under way is over; nil: none is
 	after  time.Duration // the uptime before which listen does not try again
@@ -31,7 +31,7 @@ func (st *state) listen(ctx context.Context) error {
 	if st.store.fixed {
 		return nil
 	}
-	e := &st.ears
+	e := &st.listener
 	st.mu.Lock()
 	if e.cancel != nil || st.closed || e.after > uptime() {
 		defer st.mu.Unlock()

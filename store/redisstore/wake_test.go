@@ -51,7 +51,7 @@ func TestTimeWakesWhoWaits(t *testing.T) {
 	}
 }
 
-// A message that was lost with its connection left the one it was for waiting for ever.
+// A request waited forever if the message that granted it was lost with its connection.
 func TestWhoMissedAMessageIsTold(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)
@@ -65,7 +65,7 @@ func TestWhoMissedAMessageIsTold(t *testing.T) {
 	}
 }
 
-// A process that was killed left its entries in the queue, and everybody behind them waited.
+// The requests of a killed process stayed in the queue and blocked those behind them.
 func TestWhoWaitsDiesWithItsProcess(t *testing.T) {
 	t.Parallel()
 	url := single.URL() + "?prefix=dead"
@@ -84,7 +84,7 @@ func TestWhoWaitsDiesWithItsProcess(t *testing.T) {
 	}
 }
 
-// Limits of another member let somebody in, who was never told.
+// A request that was granted by another member's limits was never told.
 func TestOtherLimitsWakeWhoWaits(t *testing.T) {
 	t.Parallel()
 	url := single.URL() + "?prefix=reform"
@@ -106,7 +106,7 @@ func TestOtherLimitsWakeWhoWaits(t *testing.T) {
 	}
 }
 
-// One who came when everybody had gone had to take on what they had left.
+// A process that is alone replaces limits that earlier processes left behind.
 func TestWhoIsAloneReplacesTheLimits(t *testing.T) {
 	t.Parallel()
 	url := single.URL() + "?prefix=alone"

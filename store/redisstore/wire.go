@@ -451,9 +451,7 @@ func appendString(b []byte, s string) []byte {
 
 func appendInt(b []byte, n int64) []byte {
 	switch {
-	case n >= 0 && n < 128:
-		return append(b, byte(n))
-	case n >= -32 && n < 0:
+	case n >= -32 && n < 128:
 		return append(b, byte(n))
 	case n >= math.MinInt32 && n <= math.MaxInt32:
 		return binary.BigEndian.AppendUint32(append(b, 0xd2), uint32(n)) //nolint:gosec // the same bits

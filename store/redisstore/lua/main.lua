@@ -210,13 +210,13 @@ end
 local mostCalls, mostItems, longest = 128, 4096, 200000
 local mostKnown = 300000 -- records in memory; beyond that, age drops those that were not used lately
 
--- The last reply on each line is kept in case it gets lost on the way, in this many fields. After longAgo microseconds no
+-- The last reply on each pipe is kept in case it gets lost on the way, in this many fields. After longAgo microseconds no
 -- caller asks for it any more.
 local bins, longAgo = 256, 600000000
 
--- replyOf returns the last call on a line of a process: {its number, its time, the reply}.
-local function replyOf(line)
- local bin = line % bins
+-- replyOf returns the last call on a pipe of a process: {its number, its time, the reply}.
+local function replyOf(pipe)
+ local bin = pipe % bins
  local all = known.replies[bin]
  if not all then
   all = {}
@@ -232,19 +232,19 @@ local function replyOf(line)
    at = at + size
   end
  end
- local r = all[line]
+ local r = all[pipe]
  if not r then
   r = {0, 0, ''}
-  all[line] = r
+  all[pipe] = r
  end
  return r
 end
 
 -- keepReply records a reply.
-local function keepReply(line, seq, clock, reply)
- local r = replyOf(line)
+local function keepReply(pipe, seq, clock, reply)
+ local r = replyOf(pipe)
  r[1], r[2], r[3] = seq, clock, reply
- local bin = line % bins
+ local bin = pipe % bins
  if not known.told[bin] then
   known.told[bin] = true
   known.ntold = known.ntold + 1
@@ -254,11 +254,11 @@ end
 local function writeReplies(set, ns, clock)
  for bin in pairs(known.told) do
   local out, n, all = {}, 0, known.replies[bin]
-  for line, r in pairs(all) do
-   if r[2] < clock - longAgo then all[line] = nil
+  for pipe, r in pairs(all) do
+   if r[2] < clock - longAgo then all[pipe] = nil
    else
     n = n + 1
-    out[n] = packd('<dddI4', line, r[1], r[2], #r[3]) .. r[3]
+    out[n] = packd('<dddI4', pipe, r[1], r[2], #r[3]) .. r[3]
    end
   end
   set[ns + 1], set[ns + 2] = 'r:' .. bin, table.concat(out)
@@ -379,8 +379,8 @@ local function open()
   if not entry then return made - known.sequence end
   local field = 'j' .. known.calls + 1
   if #entry < 28 then damaged(field) end
-  local clock, line, seq, size, at = unpackd('<dddI4', entry)
-  sound(field, {clock, line, seq}, 3)
+  local clock, pipe, seq, size, at = unpackd('<dddI4', entry)
+  sound(field, {clock, pipe, seq}, 3)
   if at + size - 1 > #entry then damaged(field) end
   local batch = sub(entry, at + size)
   if batch ~= '' then
@@ -389,15 +389,15 @@ local function open()
    carry(clock, items)
    known.items = known.items + #items
   end
-  keepReply(line, seq, clock, sub(entry, at, at + size - 1))
+  keepReply(pipe, seq, clock, sub(entry, at, at + size - 1))
   known.calls, known.sequence = known.calls + 1, known.sequence + 1
  end
  return 0
 end
 
 -- close ends a call that has changed the pool: it writes the journal or the hash, and keeps the pool in memory.
-local function close(clock, line, seq, reply, batch, write)
- keepReply(line, seq, clock, reply)
+local function close(clock, pipe, seq, reply, batch, write)
+ keepReply(pipe, seq, clock, reply)
  known.sequence = known.sequence + 1
  known.q = packd('<dd', known.sequence, clock)
  if clock - known.expires > known.ttl / 8 then
@@ -410,7 +410,7 @@ local function close(clock, line, seq, reply, batch, write)
   local calls = known.calls + 1
   known.calls = calls
   if calls == 1 then known.since = clock end
-  call('HSET', K, 'j' .. calls, packd('<dddI4', clock, line, seq, #reply) .. reply .. batch, 'q', known.q)
+  call('HSET', K, 'j' .. calls, packd('<dddI4', clock, pipe, seq, #reply) .. reply .. batch, 'q', known.q)
  end
  if not known.counted then
   known.counted, npools = true, npools + 1
@@ -451,7 +451,7 @@ end
 local function main(KEYS, ARGV, passing)
 bind()
 local t = call('TIME') local clock = t[1] * 1000000 + t[2]
-local seq, version, epoch, seen, me, latest, line, of, had = unpackd('<ddddddddd', ARGV[1])
+local seq, version, epoch, seen, me, latest, pipe, of, had = unpackd('<ddddddddd', ARGV[1])
 local mode = ARGV[3]
 K = KEYS[1]
 local missing = open()
@@ -466,7 +466,7 @@ if missing ~= 0 then -- part of the journal was removed, and its calls are lost
 end
 if mode == 'write' then return whole(clock) end
 -- A call that was carried out before gets its reply again. One that was given up is never carried out.
-local last = replyOf(line)
+local last = replyOf(pipe)
 if last[1] >= seq then
  pools[K] = known
  if last[1] == seq then return last[3] end
@@ -474,7 +474,7 @@ if last[1] >= seq then
 end
 if mode == 'void' then
  local reply = cmsgpack.pack({'void', clock})
- close(clock, line, seq, reply, '', passing)
+ close(clock, pipe, seq, reply, '', passing)
  return reply
 end
 local what
@@ -496,6 +496,6 @@ known.items = known.items + #items
 if #T[2] > 0 then publish(T[2], out[8], me, ARGV[4]) end
 out[2], out[6], out[7] = once[1], once[2], counts[3]
 local reply = cmsgpack.pack(out)
-close(clock, line, seq, reply, ARGV[2], passing)
+close(clock, pipe, seq, reply, ARGV[2], passing)
 return reply
 end

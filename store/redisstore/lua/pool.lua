@@ -1278,9 +1278,7 @@ F.pool_Pool_findInst = function(limit, scope, scope_o) -- internal/pool/insts.go
  while i ~= 0 do
   local in_ = S_insts[i] or ld(S_insts, i)
   if in_[11] == (limit % 256) and same(in_, 22, scope, scope_o, 5) then return i end
-  local t1_, t2_ = indexSeek(X.instIx, h, n)
-  i = t1_
-  n = t2_
+  i, n = indexSeek(X.instIx, h, n)
  end
  return 0
 end
@@ -1566,24 +1564,19 @@ F.pool_Pool_periodOf = function(rec, model, at) -- internal/pool/history.go:187
  if i == 0 and F.pool_history_full(at) then
   rec = sum
   rec[1] = once[113]
-  local t1_, t2_ = F.pool_Pool_findPeriod(rec, model, at)
-  i = t1_
-  crowded = t2_
+  i, crowded = F.pool_Pool_findPeriod(rec, model, at)
  end
  if i ~= 0 then return i end
  if crowded then model = once[113] end
  i = F.pool_Pool_newPeriod()
- local t3_ = (S_hperiods[i] or ld(S_hperiods, i))
- t3_[1], t3_[2], t3_[3], t3_[4], t3_[5], t3_[6], t3_[7], t3_[8], t3_[9], t3_[10], t3_[11], t3_[12], t3_[13], t3_[14], t3_[15], t3_[16], t3_[17] = F.flat_Names_Keep(rec[1]), F.flat_Names_Keep(model), at, rec[8], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+ local t1_ = (S_hperiods[i] or ld(S_hperiods, i))
+ t1_[1], t1_[2], t1_[3], t1_[4], t1_[5], t1_[6], t1_[7], t1_[8], t1_[9], t1_[10], t1_[11], t1_[12], t1_[13], t1_[14], t1_[15], t1_[16], t1_[17] = F.flat_Names_Keep(rec[1]), F.flat_Names_Keep(model), at, rec[8], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
  rec[8] = i % 65536
  return i
 end
 F.pool_Pool_periodIn = function(rec, model, at) -- internal/pool/history.go:208
  local i, _ = F.pool_Pool_findPeriod(rec, model, at)
- if i == 0 and sum[8] ~= 0 then
-  local t1_, t2_ = F.pool_Pool_findPeriod(sum, model, at)
-  i = t1_
- end
+ if i == 0 and sum[8] ~= 0 then i = F.pool_Pool_findPeriod(sum, model, at) end
  return i
 end
 F.pool_Pool_schedule = function(i, t, due) -- internal/pool/ticket.go:149
@@ -1990,9 +1983,7 @@ F.pool_Pool_findSession = function(id) -- internal/pool/sessions.go:26
  local i, n = indexSeek(X.sessIx, h, 0)
  while i ~= 0 do
   if (S_sessions[i] or ld(S_sessions, i))[1] == id then return i end
-  local t1_, t2_ = indexSeek(X.sessIx, h, n)
-  i = t1_
-  n = t2_
+  i, n = indexSeek(X.sessIx, h, n)
  end
  return 0
 end
@@ -2255,10 +2246,7 @@ F.pool_history_refused = function(t) -- internal/pool/history.go:272
  c[c_o+2] = c[c_o+2] + 1
 end
 F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:47
- local t1_, t2_, t3_ = F.pool_gateScope(scope, model, key)
- scope = t1_
- model = t2_
- key = t3_
+ scope, model, key = F.pool_gateScope(scope, model, key)
  do
   local i = once[26]
   while i ~= 0 do
@@ -2274,8 +2262,8 @@ F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:47
  g[13], g[14], g[15] = scope, F.flat_Names_Keep(model), F.flat_Names_Keep(key)
  g[18] = once[26]
  if g[18] ~= 0 then
-  local t4_ = (S_gates[g[18]] or ld(S_gates, g[18]))
-  t4_[17] = i
+  local t1_ = (S_gates[g[18]] or ld(S_gates, g[18]))
+  t1_[17] = i
  end
  once[26] = i
  return i
@@ -2482,13 +2470,11 @@ F.order_Queue_Unpark = function(on) -- internal/order/park.go:25
    local t1_ = T[5]
    t1_[#t1_+1] = F.flat_Tree_Value(F.flat_Tree_Min(s[3]))
   end
-  local t2_, t3_ = indexSeek(X.spotIx, h, p)
-  i = t2_
-  p = t3_
+  i, p = indexSeek(X.spotIx, h, p)
  end
- local t5_ = T[5]
- for t4_ = 0, #t5_ - 1 do
-  local f = t5_[t4_+1]
+ local t3_ = T[5]
+ for t2_ = 0, #t3_ - 1 do
+  local f = t3_[t2_+1]
   F.order_Queue_leave(f)
   F.order_Queue_enter(f)
  end
@@ -3810,9 +3796,7 @@ F.order_Queue_ParkedBefore = function(w, on) -- internal/order/park.go:60
  while i ~= 0 do
   local s = S_qspots[i] or ld(S_qspots, i)
   if s[1] == on and (F.flat_Tree_KeyOf(F.flat_Tree_Min(s[3])))[1] < seq then return true end
-  local t1_, t2_ = indexSeek(X.spotIx, h, p)
-  i = t1_
-  p = t2_
+  i, p = indexSeek(X.spotIx, h, p)
  end
  return false
 end
@@ -3830,9 +3814,7 @@ F.order_Queue_spotOf = function(on, lane) -- internal/order/park.go:92
   while i ~= 0 do
    local s = S_qspots[i] or ld(S_qspots, i)
    if s[1] == on and s[2] == lane then return i end
-   local t1_, t2_ = indexSeek(X.spotIx, h, p)
-   i = t1_
-   p = t2_
+   i, p = indexSeek(X.spotIx, h, p)
   end
  end
  local i = slabNew(S_qspots)
@@ -3947,9 +3929,7 @@ F.meter_Meter_drain = function(m, d, t) -- internal/meter/meter.go:127
  if m[5] == 0 or m[2] == 0 then return end
  local n, w = m[2], m[3]
  if d[9] ~= 0 then
-  local t1_, t2_ = F.meter_Meter_rate(m, d)
-  n = t1_
-  w = t2_
+  n, w = F.meter_Meter_rate(m, d)
   if n == 0 then return end
  end
  local hi, lo = 0, (u64(dt) * u64(n))
@@ -4235,9 +4215,7 @@ F.order_Queue_flowOf = function(at, costs) -- internal/order/index.go:20
   local i, p = indexSeek(X.flowIx, h, 0)
   while i ~= 0 do
    if same((S_qflows[i] or ld(S_qflows, i)), 0, at, 0, 8) then return i end
-   local t1_, t2_ = indexSeek(X.flowIx, h, p)
-   i = t1_
-   p = t2_
+   i, p = indexSeek(X.flowIx, h, p)
   end
  end
  local i = slabNew(S_qflows)
@@ -4248,8 +4226,8 @@ F.order_Queue_flowOf = function(at, costs) -- internal/order/index.go:20
  local m = S_qmembers[fl[9]] or ld(S_qmembers, fl[9])
  fl[15] = m[7]
  if fl[15] ~= 0 then
-  local t3_ = (S_qflows[fl[15]] or ld(S_qflows, fl[15]))
-  t3_[14] = i
+  local t1_ = (S_qflows[fl[15]] or ld(S_qflows, fl[15]))
+  t1_[14] = i
  end
  m[7] = i
  indexAdd(X.flowIx, h, i)
@@ -4372,13 +4350,10 @@ F.pool_statement_longer = function(s, than) -- internal/pool/model.go:104
  return window
 end
 F.pool_statement_span = function(s, window, off) -- internal/pool/model.go:87
- local from, to, ok, t1_, t2_ = 0, 0, false, F.meter_DrainTime(s[1], window, s[3])
- from = t1_
- ok = t2_
+ local from, to, ok = 0, 0, false
+ from, ok = F.meter_DrainTime(s[1], window, s[3])
  if not ok then return 0, 0, false end
- local t3_, t4_ = F.meter_DrainTime(s[1], window, s[4])
- to = t3_
- ok = t4_
+ to, ok = F.meter_DrainTime(s[1], window, s[4])
  return from - off - s[6], to + off, ok
 end
 F.pool_model_doubt = function(m) -- internal/pool/model.go:170
@@ -4534,9 +4509,7 @@ F.order_Queue_findLane = function(key) -- internal/order/index.go:54
  local i, p = indexSeek(X.laneIx, h, 0)
  while i ~= 0 do
   if same((S_qlanes[i] or ld(S_qlanes, i)), 0, key, 0, 3) then return i end
-  local t1_, t2_ = indexSeek(X.laneIx, h, p)
-  i = t1_
-  p = t2_
+  i, p = indexSeek(X.laneIx, h, p)
  end
  return 0
 end
@@ -4546,9 +4519,7 @@ F.order_Queue_findMember = function(lane, class, agent) -- internal/order/index.
  while i ~= 0 do
   local m = S_qmembers[i] or ld(S_qmembers, i)
   if m[4] == agent and m[10] == class and m[5] == lane then return i end
-  local t1_, t2_ = indexSeek(X.membIx, h, p)
-  i = t1_
-  p = t2_
+  i, p = indexSeek(X.membIx, h, p)
  end
  return 0
 end
@@ -5091,9 +5062,7 @@ F.order_Queue_domainOf = function(on) -- internal/order/index.go:120
     d[14] = d[14] + 1
     return i
    end
-   local t1_, t2_ = indexSeek(X.domIx, h, p)
-   i = t1_
-   p = t2_
+   i, p = indexSeek(X.domIx, h, p)
   end
  end
  local i = slabNew(S_qdomains)

@@ -329,19 +329,13 @@ local function put(f, v)
 end
 F.flat_Names_Hold = function(s)
  if s == '' then return 0 end
- local i = known.numbers[s]
- if not i then
-  i = tonumber(call('HGET', K, 'n' .. s) or 0)
-  if not i or i % 1 ~= 0 then damaged('n' .. s) end
-  known.count = known.count + 1
- end
+ local i = known.numbers[s] or F.flat_Names_Find(s)
  if i == 0 then
   i = slabNew(S_names)
   put('n' .. s, i)
   put('m' .. i, s)
-  known.texts[i] = s
+  known.numbers[s], known.texts[i] = i, s
  end
- known.numbers[s] = i
  local r = nameOf(i)
  r[1] = r[1] + 1
  return i

@@ -14,10 +14,10 @@ import (
 // their order.
 type Return struct {
 	Ops   []store.Op
-	said  int         // how many of the outage's sayings Ops contains
-	touch int         // index of the touch; -1: none
-	first int         // index of the first acquire of line
-	line  []*islander // the tickets that waited here and ask again
+	sent  int            // how many of the deferred operations Ops contains
+	touch int            // index of the touch; -1: none
+	first int            // index of the first acquire of queue
+	queue []*localWaiter // the tickets that waited here and ask again
 }
 
 // Return lists what the store has to be told: grants that still count, by force; then answers, closes and cancels; then
@@ -27,7 +27,7 @@ func (p *Process) Return(now store.Time) *Return {
 	o := p.lost
 	o.halted = true
 	p.takeAllBack()
-	b := &Return{touch: -1, said: len(o.sayings)}
+	b := &Return{touch: -1, sent: len(o.deferred)}
 	var charges []store.Op
 	for _, op := range o.again {
 		if op.Force && o.held[op.ID] == nil {
@@ -49,8 +49,8 @@ func (p *Process) Return(now store.Time) *Return {
 			b.Ops = append(b.Ops, store.Op{Kind: store.OpAnswer, ID: id})
 		}
 	}
-	for i := range o.sayings {
-		b.Ops = append(b.Ops, o.sayings[i].said(now))
+	for i := range o.deferred {
+		b.Ops = append(b.Ops, o.deferred[i].aged(now))
 	}
 	if o.paused > now {
 		b.Ops = append(b.Ops, store.Op{Kind: store.OpPause, RetryAfter: o.paused.Sub(now), Cause: o.cause})
@@ -66,19 +66,19 @@ func (p *Process) Return(now store.Time) *Return {
 // standingOps returns operations that charge what closed requests still take.
 func (p *Process) standingOps(now store.Time) (ops []store.Op) {
 	o := p.lost
-	if o.isle == nil {
+	if o.island == nil {
 		return nil
 	}
 	type scope struct{ model, key string }
 	at := map[scope]int{}
-	for k, sum := range o.isle.standing(now) {
+	for k, sum := range o.island.standing(now) {
 		s := scope{k.model, k.key}
 		i, there := at[s]
 		if !there {
 			i = len(ops)
 			at[s] = i
 			ops = append(ops, store.Op{
-				Kind: store.OpAcquire, ID: p.newID(p.memberID().Session, false), Agent: o.user.agent, Class: o.user.class,
+				Kind: store.OpAcquire, ID: p.newID(p.memberID().Session, false), Agent: o.agent.name, Class: o.agent.class,
 				Model: s.model, Key: s.key, Force: true, Spent: true, TTL: time.Second,
 			})
 		}
@@ -97,43 +97,38 @@ func (p *Process) askAgain(b *Return, charges []store.Op, now store.Time) (asks 
 		high[charges[i].ID.Session] = max(high[charges[i].ID.Session], charges[i].ID.N)
 	}
 	b.first = len(b.Ops)
-	b.line = slices.DeleteFunc(slices.Clone(o.line), func(w *islander) bool { return w.stored })
-	slices.SortFunc(b.line, func(a, b *islander) int { return cmp.Compare(a.tk.id.N, b.tk.id.N) })
-	b.line = slices.DeleteFunc(b.line, func(w *islander) bool {
+	b.queue = slices.DeleteFunc(slices.Clone(o.queue), func(w *localWaiter) bool { return w.stored })
+	slices.SortFunc(b.queue, func(a, b *localWaiter) int { return cmp.Compare(a.tk.id.N, b.tk.id.N) })
+	b.queue = slices.DeleteFunc(b.queue, func(w *localWaiter) bool {
 		id := w.tk.id
 		if id.N <= high[id.Session] || !p.isLocal(id) || w.deadline != 0 && w.deadline <= now {
 			return true
 		}
 		high[id.Session] = id.N
-		op := w.tk.again()
-		op.Wait, op.Alive, op.Spent = -1, WaitersLive, w.tk.once
-		if w.deadline != 0 {
-			op.Wait = w.deadline.Sub(now)
-		}
-		asks = append(asks, op)
+		asks = append(asks, w.tk.waitAgain(w.deadline, now))
 		return false
 	})
 	b.Ops = append(b.Ops, asks...)
-	users := map[uint64]who{}
+	agents := map[uint64]agent{}
 	for _, s := range p.sessions { // also those without grants: the store may have forgotten their numbers
-		if s.user.agent != "" && s.Spec.OnFailure != store.FailOpen {
-			users[s.ID] = s.user
+		if s.agent.name != "" && s.Spec.OnFailure != store.FailOpen {
+			agents[s.ID] = s.agent
 		}
 	}
-	for session, user := range o.users {
-		users[session] = user
+	for session, a := range o.agents {
+		agents[session] = a
 	}
 	n := p.passing()
-	for session, user := range users {
-		b.Ops = append(b.Ops, user.pass(store.ID{Session: session, N: n})...)
+	for session, a := range agents {
+		b.Ops = append(b.Ops, a.pass(store.ID{Session: session, N: n})...)
 	}
 	return asks
 }
 
 // pass returns operations that move a session past a ticket number, so that none below it is given out.
-func (u who) pass(id store.ID) []store.Op {
+func (a agent) pass(id store.ID) []store.Op {
 	return []store.Op{
-		{Kind: store.OpAcquire, ID: id, Agent: u.agent, Class: u.class, Force: true, TTL: time.Second},
+		{Kind: store.OpAcquire, ID: id, Agent: a.name, Class: a.class, Force: true, TTL: time.Second},
 		{Kind: store.OpCancel, ID: id},
 	}
 }
@@ -153,9 +148,9 @@ func (p *Process) Stay(heard bool, now store.Time, rtt time.Duration) {
 	}
 	n := &o.numbers
 	n.passed, n.top, n.base = n.pass, n.base+queuedGap+n.queued, 0
-	if o.isle != nil {
+	if o.island != nil {
 		p.loosen(now)
-		o.isle = p.newIsle(now, rtt)
+		o.island = p.newIsland(now, rtt)
 	}
 }
 
@@ -169,7 +164,7 @@ func (p *Process) loosen(now store.Time) {
 		d := &p.limits[k.limit].Def
 		o.loose[k] = slices.DeleteFunc(list, func(s policy.Lingering) bool { return s.Bound+2*d.Window <= int64(now) })
 	}
-	for k, sum := range o.isle.standing(now) {
+	for k, sum := range o.island.standing(now) {
 		l := &p.limits[k.limit]
 		bound := int64(now) + l.Most
 		if l.Guard == meter.Strict || l.Late {
@@ -200,24 +195,24 @@ func (p *Process) End(b *Return) (told []store.ID, later []store.Op) {
 		p.granted.open[id] = tk
 	}
 	p.lost = nil
-	for _, w := range o.line { // also those that came while the return was under way
+	for _, w := range o.queue { // also those that came while the return was under way
 		if !w.stored { // the store's tickets are polled instead
 			told = append(told, w.tk.id)
 		}
 	}
-	for i, w := range b.line {
+	for i, w := range b.queue {
 		op := &b.Ops[b.first+i]
 		if o.find(w.tk.id) == nil {
 			continue // the caller has left meanwhile, and later has its cancel
 		}
 		if op.Result.State == store.Granted || op.Result.State == store.Waiting {
-			p.waits(w.tk, waiter{deadline: deadlineOf(op.Wait, op.Result.Now)})
+			p.waits(w.tk, storeWaiter{deadline: deadlineOf(op.Wait, op.Result.Now)})
 		}
 		if op.Result.State == store.Waiting {
 			told = slices.DeleteFunc(told, func(id store.ID) bool { return id == w.tk.id })
 		}
 	}
-	for _, s := range o.sayings[b.said:] {
+	for _, s := range o.deferred[b.sent:] {
 		later = append(later, s.op)
 	}
 	for i := range b.Ops {

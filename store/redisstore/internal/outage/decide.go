@@ -12,7 +12,7 @@ import (
 func (p *Process) Decide(s *Session, places limitmap.Map, ops []store.Op, now store.Time) bool {
 	mode := p.Mode(s)
 	if mode == store.FailClosed || !p.possible(mode, ops) {
-		p.sayLater(places, ops, now)
+		p.deferAll(places, ops, now)
 		return false
 	}
 	for i := range ops {
@@ -20,7 +20,7 @@ func (p *Process) Decide(s *Session, places limitmap.Map, ops []store.Op, now st
 		op.Result = store.Result{ID: op.ID, Now: now, Reason: store.Reason{Limit: -1}}
 		switch op.Kind {
 		case store.OpAnswer, store.OpClose, store.OpCancel:
-			p.said(places, op, now)
+			p.report(places, op, now)
 			if op.Result.State = store.Ended; op.Kind == store.OpAnswer {
 				op.Result.State = store.Granted
 			}
@@ -59,28 +59,28 @@ func (p *Process) possible(mode store.OnFailure, ops []store.Op) bool {
 	return true
 }
 
-// sayLater keeps answers, closes and cancels for the store: a request that is over stays over, although its caller gets
+// deferAll keeps answers, closes and cancels for the store: a request that is over stays over, although its caller gets
 // an error.
-func (p *Process) sayLater(places limitmap.Map, ops []store.Op, now store.Time) {
+func (p *Process) deferAll(places limitmap.Map, ops []store.Op, now store.Time) {
 	for i := range ops {
 		switch op := &ops[i]; op.Kind {
 		case store.OpAnswer, store.OpClose, store.OpCancel:
-			p.said(places, op, now)
+			p.report(places, op, now)
 		case store.OpPoll:
-			if w := p.queue[op.ID]; w != nil {
+			if w := p.stored[op.ID]; w != nil {
 				w.kept = false // the caller gets an error and may not come back
 			}
 		}
 	}
 }
 
-// said records an answer, a close or a cancel of a ticket.
-func (p *Process) said(places limitmap.Map, op *store.Op, now store.Time) {
+// report records an answer, a close or a cancel of a ticket.
+func (p *Process) report(places limitmap.Map, op *store.Op, now store.Time) {
 	o := p.lost
 	answer := op.Kind == store.OpAnswer
-	if p.queue[op.ID] != nil || o.early[op.ID] != nil && !o.early[op.ID].collected { // no request went out for it
+	if p.stored[op.ID] != nil || o.early[op.ID] != nil && !o.early[op.ID].collected { // no request went out for it
 		if !answer {
-			p.unqueue(op.ID)
+			p.unstore(op.ID)
 			p.withdraw(op.ID)
 		}
 		return
@@ -90,10 +90,10 @@ func (p *Process) said(places limitmap.Map, op *store.Op, now store.Time) {
 	there.ID, there.Observed = id, slices.Clone(op.Observed)
 	places.Op(&there)
 	there.Result = store.Result{ID: id, State: store.Granted, Now: now}
-	if i := slices.IndexFunc(o.line, func(w *islander) bool { return w.tk.id == id }); i >= 0 {
+	if i := slices.IndexFunc(o.queue, func(w *localWaiter) bool { return w.tk.id == id }); i >= 0 {
 		if !answer {
-			o.line = slices.Delete(o.line, i, i+1)
-			o.unsay(id, &there, now)
+			o.queue = slices.Delete(o.queue, i, i+1)
+			o.deferEnd(id, &there, now)
 		}
 		return
 	}
@@ -110,7 +110,7 @@ func (p *Process) said(places limitmap.Map, op *store.Op, now store.Time) {
 		p.heed(&there, now)
 		p.answered(&there, nil)
 	}
-	if tk == nil || o.isle == nil {
+	if tk == nil || o.island == nil {
 		if !answer {
 			delete(p.granted.open, id)
 		}
@@ -120,17 +120,17 @@ func (p *Process) said(places limitmap.Map, op *store.Op, now store.Time) {
 		if tk.answered == 0 {
 			tk.answered = now
 		}
-		o.isle.Answer(tk.number, int64(now))
+		o.island.Answer(tk.number, int64(now))
 		return
 	}
-	o.isle.Close(tk.number, int64(now))
+	o.island.Close(tk.number, int64(now))
 	switch {
 	case here:
 		delete(o.held, id)
 		if op.Kind == store.OpClose && (tk.answered != 0 || !op.Spent) {
 			p.exceed(tk, &there.Amounts, now)
 		}
-		o.unsay(id, &there, now)
+		o.deferEnd(id, &there, now)
 	case op.Kind == store.OpCancel:
 		delete(p.granted.open, id)
 	default:
@@ -138,8 +138,8 @@ func (p *Process) said(places limitmap.Map, op *store.Op, now store.Time) {
 	}
 }
 
-// unsay keeps the end of a ticket for the store, if the store may know the ticket from an attempt to return.
-func (o *outage) unsay(id store.ID, op *store.Op, now store.Time) {
+// deferEnd keeps the end of a ticket for the store, if the store may know the ticket from an attempt to return.
+func (o *outage) deferEnd(id store.ID, op *store.Op, now store.Time) {
 	if slices.ContainsFunc(o.again, func(a store.Op) bool { return a.ID == id }) {
 		o.put(now, *op)
 	}
@@ -180,7 +180,7 @@ func (p *Process) letGo(s *Session, op *store.Op, now store.Time) {
 			r.ID = p.newID(s.ID, false)
 		}
 		o.granted++
-	case p.queue[op.ID] != nil: // the ticket need not wait in the store any longer
+	case p.stored[op.ID] != nil: // the ticket need not wait in the store any longer
 		p.withdraw(op.ID)
 		o.granted++
 	}
@@ -194,7 +194,7 @@ func (p *Process) decideShare(s *Session, places limitmap.Map, op *store.Op, now
 	case store.OpRenew:
 		o := p.lost
 		tk := o.held[op.ID]
-		o.isle.Close(tk.number, int64(now)) // its charge stays: the request may have gone out
+		o.island.Close(tk.number, int64(now)) // its charge stays: the request may have gone out
 		if op.TTL > 0 {
 			tk.ttl = min(op.TTL, store.MaxTTL)
 		}

@@ -14,7 +14,7 @@
 //     [store.OnFailure] of their session. FailClosed refuses. FailOpen grants everything. FailShare grants
 //     within the share of this process, which the other members leave alone; [policy.Island] counts it.
 //     A process that was never told its share refuses.
-//  3. Requests without room wait in a queue of this process, and so do those that wait in the store (queued.go).
+//  3. Requests without room wait in a queue of this process, and so do those that wait in the store (stored.go).
 //     [Process.Serve] grants them in order, and says when to call it again. Answers, closes and cancels of the
 //     store's tickets are kept for later. A 429 from the provider pauses every caller of the process.
 //  4. The store answers again. [Process.Return] lists what to tell it, in this order: grants that still

@@ -375,8 +375,8 @@ func (w *world) settle() error {
 	return nil
 }
 
-// Processes that are cut off with requests in the store's queue stay within the limits together with all others, and leave nothing
-// behind.
+// Processes that are cut off while their requests wait in the store keep to the limits together with all others, and leave
+// nothing behind.
 func TestQueuesThatAreCutOffStayWithinTheLimits(t *testing.T) {
 	t.Parallel()
 	early, back := 0, 0

@@ -18,8 +18,8 @@ const (
 	mostMissed = 3 // times KeepEvery, until a ticket without a caller is given up
 )
 
-// waiter is a ticket of this process that waits in the store.
-type waiter struct {
+// storeWaiter is a ticket of this process that waits in the store.
+type storeWaiter struct {
 	tk       *ticket
 	deadline store.Time    // 0: none
 	kept     bool          // a caller waits for it
@@ -41,14 +41,14 @@ func (p *Process) Note(s *Session, ops []store.Op, places limitmap.Map, left boo
 		}
 		switch op.Kind {
 		case store.OpAcquire:
-			s.user = who{op.Agent, op.Class}
+			s.agent = agent{op.Agent, op.Class}
 			switch {
 			case r.State != store.Granted && r.State != store.Waiting:
 			case left && op.ID.N == 0: // no caller knows the ticket
 				undo = append(undo, store.Op{Kind: store.OpCancel, ID: id})
 			case left: // the caller chose the id, and may ask again
 			case r.State == store.Waiting:
-				p.waits(newTicket(op, places), waiter{deadline: deadlineOf(op.Wait, r.Now)})
+				p.waits(newTicket(op, places), storeWaiter{deadline: deadlineOf(op.Wait, r.Now)})
 			case !op.Spent:
 				p.granted.hold(newTicket(op, places), r)
 			default: // spent with its grant
@@ -69,10 +69,10 @@ func (p *Process) Note(s *Session, ops []store.Op, places limitmap.Map, left boo
 		case store.OpObserve:
 			p.learnSizes(op, &ticket{model: op.Model, key: op.Key}, places)
 		case store.OpCancel:
-			p.unqueue(id)
+			p.unstore(id)
 			delete(p.granted.open, id)
 		case store.OpClose:
-			p.unqueue(id)
+			p.unstore(id)
 			there := *op
 			places.Op(&there)
 			p.closed(&there)
@@ -107,7 +107,7 @@ func (p *Process) renewed(op *store.Op) {
 		tk.due = r.Now.Add(tk.ttl)
 		return
 	case store.Waiting:
-		p.waits(tk, waiter{deadline: deadlineOf(op.Wait, r.Now), renewed: true})
+		p.waits(tk, storeWaiter{deadline: deadlineOf(op.Wait, r.Now), renewed: true})
 	}
 	delete(p.granted.open, r.ID)
 }
@@ -115,7 +115,7 @@ func (p *Process) renewed(op *store.Op) {
 // polled records the result of a poll. It reports whether the ticket was granted to a caller that has left.
 func (p *Process) polled(op *store.Op, left bool) bool {
 	r := &op.Result
-	w := p.queue[r.ID]
+	w := p.stored[r.ID]
 	switch {
 	case w == nil && r.State == store.Granted:
 		if tk := p.granted.open[r.ID]; tk != nil && op.TTL > 0 {
@@ -131,7 +131,7 @@ func (p *Process) polled(op *store.Op, left bool) bool {
 		w.kept, w.missed, w.decided = !left, 0, 0 // without a caller, KeepWaiting gives it up after a while
 		return false
 	}
-	p.unqueue(r.ID)
+	p.unstore(r.ID)
 	if r.State != store.Granted {
 		return false
 	}
@@ -148,8 +148,8 @@ func (p *Process) polled(op *store.Op, left bool) bool {
 
 // Queued returns the tickets that wait in the store.
 func (p *Process) Queued() []store.ID {
-	ids := make([]store.ID, 0, len(p.queue))
-	for id := range p.queue {
+	ids := make([]store.ID, 0, len(p.stored))
+	for id := range p.stored {
 		ids = append(ids, id)
 	}
 	slices.SortFunc(ids, compareIDs)
@@ -160,10 +160,10 @@ func (p *Process) Queued() []store.ID {
 // have been lost, and cancels for tickets without a caller.
 func (p *Process) KeepWaiting(few int) (alive []store.Op, some []store.ID, gone []store.Op) {
 	sessions := map[uint64]int{}
-	for id, w := range p.queue { // random order: each time other tickets are polled
+	for id, w := range p.stored { // random order: each time other tickets are polled
 		if !w.kept {
 			if w.missed++; w.missed > mostMissed {
-				p.unqueue(id)
+				p.unstore(id)
 				gone = append(gone, store.Op{Kind: store.OpCancel, ID: id})
 			}
 			continue
@@ -185,11 +185,11 @@ func (p *Process) KeepWaiting(few int) (alive []store.Op, some []store.ID, gone 
 func (p *Process) AskedAfter(ops []store.Op, up time.Duration) (over []store.ID, undo []store.Op) {
 	for i := range ops {
 		id := ops[i].ID
-		w := p.queue[id]
+		w := p.stored[id]
 		switch {
 		case w == nil || ops[i].Result.State == store.Waiting:
 		case w.decided != 0 && up-w.decided > KeepEvery/2:
-			p.unqueue(id)
+			p.unstore(id)
 			undo = append(undo, store.Op{Kind: store.OpCancel, ID: id})
 		default:
 			w.decided = up

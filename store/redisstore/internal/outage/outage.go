@@ -13,43 +13,43 @@ type outage struct {
 	granted int64
 	numbers numbers
 
-	isle    *isle                           // nil: the process has no share
-	held    map[store.ID]*ticket            // open tickets that were granted here
-	heardOf map[store.ID]bool               // tickets that the store may know from an attempt to return
-	due     store.Time                      // when the last ticket granted here expires
-	user    who                             // of the last grant
-	users   map[uint64]who                  // of the last grant of each session
-	loose   map[meterKey][]policy.Lingering // charges that the store may or may not have
-	line    []*islander                     // tickets that wait here, in order
-	early   map[store.ID]*early             // tickets that wait in the store and were granted here
-	sayings []saying                        // operations on the store's tickets, for the return
-	again   []store.Op                      // acquires sent on the way back that may not have arrived
-	paused  store.Time                      // until then nothing is granted, after a refusal by the provider
-	cause   string                          // of the pause
-	halted  bool                            // on the way back: nothing is granted
+	island   *island                         // nil: the process has no share
+	held     map[store.ID]*ticket            // open tickets that were granted here
+	heardOf  map[store.ID]bool               // tickets that the store may know from an attempt to return
+	due      store.Time                      // when the last ticket granted here expires
+	agent    agent                           // of the last grant
+	agents   map[uint64]agent                // of the last grant of each session
+	loose    map[meterKey][]policy.Lingering // charges that the store may or may not have
+	queue    []*localWaiter                  // tickets that wait here, in order
+	early    map[store.ID]*early             // tickets that wait in the store and were granted here
+	deferred []deferredOp                    // operations on the store's tickets, for the return
+	again    []store.Op                      // acquires sent on the way back that may not have arrived
+	paused   store.Time                      // until then nothing is granted, after a refusal by the provider
+	cause    string                          // of the pause
+	halted   bool                            // on the way back: nothing is granted
 }
 
-// saying is an operation that the store is told when it is back.
-type saying struct {
+// deferredOp is an operation that the store is told when it is back.
+type deferredOp struct {
 	op store.Op
 	at store.Time
 }
 
-const maxSayings = 4096
+const maxDeferred = 4096
 
 // Begin begins an outage. rtt is how long the call took whose reply gave the server's time. Call [Process.Serve]
 // afterwards.
 func (p *Process) Begin(now store.Time, rtt time.Duration) {
 	p.lost = &outage{
-		since: now, held: map[store.ID]*ticket{}, users: map[uint64]who{}, heardOf: map[store.ID]bool{}, early: map[store.ID]*early{},
+		since: now, held: map[store.ID]*ticket{}, agents: map[uint64]agent{}, heardOf: map[store.ID]bool{}, early: map[store.ID]*early{},
 	}
-	p.lost.isle = p.newIsle(now, rtt)
+	p.lost.island = p.newIsland(now, rtt)
 	p.enterAll()
 }
 
 // Mode returns what a session does in an outage. FailShare without a share becomes FailClosed.
 func (p *Process) Mode(s *Session) store.OnFailure {
-	if s.Spec.OnFailure == store.FailShare && (!s.Member || p.lost != nil && p.lost.isle == nil) {
+	if s.Spec.OnFailure == store.FailShare && (!s.Member || p.lost != nil && p.lost.island == nil) {
 		return store.FailClosed
 	}
 	return s.Spec.OnFailure
@@ -79,15 +79,15 @@ func (o *outage) put(now store.Time, ops ...store.Op) {
 		default:
 			continue
 		}
-		if len(o.sayings) < maxSayings { // beyond that, tickets end when they expire
+		if len(o.deferred) < maxDeferred { // beyond that, tickets end when they expire
 			op.Result = store.Result{}
-			o.sayings = append(o.sayings, saying{op, now})
+			o.deferred = append(o.deferred, deferredOp{op, now})
 		}
 	}
 }
 
-// said returns the operation as the store has to be told it now, after some delay.
-func (s *saying) said(now store.Time) store.Op {
+// aged returns the operation as the store has to be told it after the delay.
+func (s *deferredOp) aged(now store.Time) store.Op {
 	op := s.op
 	late := now.Sub(s.at)
 	if op.RetryAfter > 0 {

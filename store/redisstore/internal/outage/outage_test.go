@@ -187,7 +187,7 @@ func TestShareIsGrantedWhenTheOthersLeaveIt(t *testing.T) {
 	}
 }
 
-// What a process had charged itself is its own again when it comes back, before the whole share is.
+// In an outage a process may first reuse its own earlier charges as they expire, before the whole share.
 func TestAProcessUsesAgainWhatItHadCharged(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, store.FailShare, perMinute(10))
@@ -202,8 +202,8 @@ func TestAProcessUsesAgainWhatItHadCharged(t *testing.T) {
 	r.is(r.alone(ask(1)), store.Refused)
 }
 
-// A ticket that had a place on the island of an outage before has none on this one if its time was over: its
-// late end must not free the place of another ticket.
+// A ticket of an earlier outage that has expired has no place on this island. Its late end must not free the place of
+// another ticket.
 func TestALateEndFreesNoPlaceOfAnother(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, store.FailShare, store.Limit{Name: "slots", Kind: store.Concurrency, Unit: "requests", Size: 1})
@@ -306,7 +306,7 @@ func TestAReturnChargesFirstAndAsksLast(t *testing.T) {
 	}
 }
 
-// The store may have counted what an attempt told it. It is told the same again, and nothing is granted twice.
+// The store may have carried out a part of a failed return. The next attempt repeats it, and nothing is charged twice.
 func TestAnAttemptThatWasHeardIsSaidAgain(t *testing.T) {
 	t.Parallel()
 	for _, heard := range []bool{true, false} {
@@ -358,7 +358,7 @@ func TestRestateSaysWhatIsHeldAndWhoWaits(t *testing.T) {
 	}
 }
 
-// Limits that have moved take with them what was recorded.
+// When limits move, their records move with them.
 func TestLearnMovesWhatWasRecorded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, store.FailShare, perMinute(10))

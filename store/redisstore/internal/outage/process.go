@@ -14,7 +14,7 @@ type Process struct {
 	limits   [store.MaxLimits]limit
 	sessions map[uint64]*Session
 	granted  granted
-	queue    map[store.ID]*waiter // tickets that wait in the store
+	stored   map[store.ID]*storeWaiter // tickets that wait in the store
 	member   membership
 	arrivals int64   // counts tickets that began to wait
 	highest  uint64  // ticket number seen
@@ -26,20 +26,20 @@ type Process struct {
 type Session struct {
 	ID      uint64
 	Spec    store.Spec
-	Member  bool // the session makes its process a member, with a share
-	user    who  // of the last acquire
-	touched bool // the session itself is a member
+	Member  bool  // the session makes its process a member, with a share
+	agent   agent // of the last acquire
+	touched bool  // the session itself is a member
 }
 
-// who is the agent in whose name a session's own operations go out.
-type who struct {
-	agent string
+// agent is the agent in whose name a session's own operations go out.
+type agent struct {
+	name  string
 	class uint8
 }
 
 // New returns a process that knows nothing yet. Its number distinguishes its sessions from those of other processes.
 func New(number uint64) *Process {
-	return &Process{number: number, sessions: map[uint64]*Session{}, queue: map[store.ID]*waiter{}, granted: newGranted()}
+	return &Process{number: number, sessions: map[uint64]*Session{}, stored: map[store.ID]*storeWaiter{}, granted: newGranted()}
 }
 
 // Of returns the process that a session belongs to.
@@ -86,14 +86,14 @@ func (p *Process) each(f func(*ticket)) {
 	for _, tk := range p.granted.open {
 		f(tk)
 	}
-	for _, w := range p.queue {
+	for _, w := range p.stored {
 		f(w.tk)
 	}
 	if p.lost != nil {
 		for _, tk := range p.lost.held {
 			f(tk)
 		}
-		for _, w := range p.lost.line {
+		for _, w := range p.lost.queue {
 			if !w.stored {
 				f(w.tk)
 			}
@@ -105,7 +105,7 @@ func (p *Process) each(f func(*ticket)) {
 func (p *Process) Join(s *Session) {
 	p.sessions[s.ID] = s
 	if s.Member {
-		p.member.users++
+		p.member.sessions++
 	}
 }
 
@@ -113,16 +113,16 @@ func (p *Process) Join(s *Session) {
 // the member that the member leaves.
 func (p *Process) Leave(s *Session) (ops []store.Op) {
 	delete(p.sessions, s.ID)
-	for id := range p.queue {
+	for id := range p.stored {
 		if id.Session == s.ID {
 			ops = append(ops, store.Op{Kind: store.OpCancel, ID: id})
-			if p.unqueue(id); p.lost != nil {
+			if p.unstore(id); p.lost != nil {
 				p.withdraw(id)
 			}
 		}
 	}
 	if p.lost != nil {
-		p.lost.line = slices.DeleteFunc(p.lost.line, func(w *islander) bool { return w.tk.id.Session == s.ID })
+		p.lost.queue = slices.DeleteFunc(p.lost.queue, func(w *localWaiter) bool { return w.tk.id.Session == s.ID })
 		for id, m := range p.lost.early {
 			if id.Session == s.ID && !m.collected {
 				p.takeBack(m)
@@ -134,7 +134,7 @@ func (p *Process) Leave(s *Session) (ops []store.Op) {
 		ops = append(ops, store.Op{Kind: store.OpTouch, ID: store.ID{Session: s.ID}, Spent: true})
 	}
 	if s.Member {
-		if p.member.users--; p.member.users == 0 {
+		if p.member.sessions--; p.member.sessions == 0 {
 			p.member = membership{}
 			ops = append(ops, store.Op{Kind: store.OpTouch, ID: p.memberID(), Spent: true})
 		}
@@ -149,11 +149,11 @@ func (p *Process) Waiting(f func(*Session) bool) (ids []store.ID) {
 			ids = append(ids, id)
 		}
 	}
-	for id := range p.queue {
+	for id := range p.stored {
 		add(id)
 	}
 	if p.lost != nil {
-		for _, w := range p.lost.line {
+		for _, w := range p.lost.queue {
 			if !w.stored {
 				add(w.tk.id)
 			}
@@ -164,7 +164,7 @@ func (p *Process) Waiting(f func(*Session) bool) (ids []store.ID) {
 }
 
 // Notes returns how many tickets are recorded as open, and how many as waiting in the store.
-func (p *Process) Notes() (open, waiting int) { return len(p.granted.open), len(p.queue) }
+func (p *Process) Notes() (open, waiting int) { return len(p.granted.open), len(p.stored) }
 
 func compareIDs(a, b store.ID) int {
 	return cmp.Or(cmp.Compare(a.Session, b.Session), cmp.Compare(a.N, b.N))

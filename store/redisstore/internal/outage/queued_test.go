@@ -94,7 +94,7 @@ func TestWhoWaitsInTheStoreTakesPartInTheShare(t *testing.T) {
 	}
 }
 
-// The order is that in which they came, whatever numbers their sessions gave them.
+// The queue is in order of arrival, not of ticket numbers.
 func TestWhoWaitsInTheStoreGoesInTheOrderOfArrival(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, store.FailShare, perMinute(6))
@@ -131,8 +131,8 @@ func TestWhoWaitsInTheStoreGoesInTheOrderOfArrival(t *testing.T) {
 	}
 }
 
-// A grant that its caller has not collected when the store is back was not sent. It is taken back, and the ticket goes on
-// waiting in the store.
+// A grant that its caller has not collected when the store is back is taken back, and the ticket goes on waiting in the
+// store.
 func TestAnUncollectedGrantGoesBack(t *testing.T) {
 	t.Parallel()
 	r, ids := queued(t, waiting(ask(3)), waiting(ask(2)))
@@ -221,7 +221,7 @@ func TestWhatEndsWhileItWaitsInBothPlaces(t *testing.T) {
 	}
 }
 
-// The store's word on a ticket can come after the store was given up.
+// A reply of the store about a ticket can arrive after the outage began.
 func TestALateWordOfTheStore(t *testing.T) {
 	t.Parallel()
 	late := func(r *rig, id store.ID) store.Result {
@@ -281,7 +281,7 @@ func TestALateWordOfTheStore(t *testing.T) {
 	})
 }
 
-// What a caller says of a ticket under the number that it waited with is meant for the one that was granted instead.
+// Operations under the number with which a ticket waited apply to the ticket that was granted instead.
 func TestBothNumbersMeanTheSameTicket(t *testing.T) {
 	t.Parallel()
 	r, ids := queued(t, waiting(ask(5)))
@@ -319,7 +319,7 @@ func TestARenewedTicketWaitsForTheStore(t *testing.T) {
 	}
 }
 
-// A ticket that is spent with its grant is so here too.
+// A ticket that is spent with its grant is spent here too.
 func TestASpentTicketOfTheStoresQueueEndsWithItsGrant(t *testing.T) {
 	t.Parallel()
 	op := waiting(ask(5))
@@ -331,7 +331,7 @@ func TestASpentTicketOfTheStoresQueueEndsWithItsGrant(t *testing.T) {
 	r.is(r.alone(ask(5)), store.Granted)
 }
 
-// Limits that move take those with them that wait in both places.
+// When limits move, tickets that wait in both places move once.
 func TestLearnMovesWhoWaitsInBothPlacesOnce(t *testing.T) {
 	t.Parallel()
 	r, ids := queued(t, waiting(ask(5)))
@@ -377,8 +377,8 @@ func TestATicketOfAnOutageEndsInTheNext(t *testing.T) {
 	}
 }
 
-// A ticket that waits here may wait in the store as well once the store has heard an attempt to return. Whatever becomes of it
-// here, it does not stay there.
+// After a failed return, a ticket that waits here may also wait in the store. It is withdrawn there, whatever becomes of it
+// here.
 func TestWhatTheStoreHeardOnAnAttemptIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]func(r *rig, waits store.ID){

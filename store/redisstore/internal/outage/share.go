@@ -13,11 +13,11 @@ const (
 
 // membership is this process as a member of a pool. All its sessions share it.
 type membership struct {
-	users   int        // sessions
-	share   int64      // the share last told is 1/share of the pool; 0: none
-	heard   store.Time // when the pool last answered a touch
-	expires store.Time // when its lease ends, counted from then
-	pending store.Time // until when a touch without an answer may still take effect; 0: all were answered
+	sessions int        // of this process that make it a member
+	share    int64      // the share last told is 1/share of the pool; 0: none
+	heard    store.Time // when the pool last answered a touch
+	expires  store.Time // when its lease ends, counted from then
+	pending  store.Time // until when a touch without an answer may still take effect; 0: all were answered
 }
 
 // Share returns n if the process was last told a share of 1/n of the pool, and 0 if it has none.
@@ -26,7 +26,7 @@ func (p *Process) Share() int64 { return p.member.share }
 // Touch returns the heartbeat of the process, and whether the process is a member at all.
 func (p *Process) Touch(now store.Time) (op store.Op, member bool) {
 	m := &p.member
-	if m.users == 0 {
+	if m.sessions == 0 {
 		return op, false
 	}
 	op = store.Op{Kind: store.OpTouch, ID: p.memberID(), Share: m.share, Until: now.Add(touchWithin)}
@@ -37,7 +37,7 @@ func (p *Process) Touch(now store.Time) (op store.Op, member bool) {
 // Touched records the result of Touch.
 func (p *Process) Touched(r *store.Result) {
 	m := &p.member
-	if m.users == 0 {
+	if m.sessions == 0 {
 		return
 	}
 	m.pending = 0

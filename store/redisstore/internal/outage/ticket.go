@@ -49,6 +49,16 @@ func (tk *ticket) forced(now store.Time) store.Op {
 	return op
 }
 
+// waitAgain is again for a ticket that waits until a deadline; 0: none.
+func (tk *ticket) waitAgain(deadline, now store.Time) store.Op {
+	op := tk.again()
+	op.Wait, op.Alive, op.Spent = -1, WaitersLive, tk.once
+	if deadline != 0 {
+		op.Wait = max(deadline.Sub(now), time.Microsecond)
+	}
+	return op
+}
+
 // rank orders the queue: emergencies first, then by class.
 func (tk *ticket) rank() int {
 	if tk.emergency {

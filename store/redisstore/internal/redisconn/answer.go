@@ -6,7 +6,7 @@ import "strings"
 //
 // FaultNotRun means that nothing was changed, even if a command inside a script got the error: a server raises these only
 // at the first write of a script, and lets a script finish once it has written something.
-var answers = map[string]verdict{
+var answers = map[string]diagnosis{
 	"LOADING":     {fault: FaultNotRun, what: "Redis is loading its data", hint: "it serves when that is done"},
 	"READONLY":    {fault: FaultNotRun, what: "this Redis is a replica and takes no writes", hint: "a failover is followed with redis+sentinel:// and redis+cluster://; with redis:// give the master's address"},
 	"MASTERDOWN":  {fault: FaultNotRun, what: "this Redis is a replica that has lost its master", hint: "a failover is followed with redis+sentinel:// and redis+cluster://; with redis:// give the master's address"},
@@ -27,28 +27,28 @@ var answers = map[string]verdict{
 
 type phrase struct {
 	begins string
-	verdict
+	diagnosis
 }
 
 // phrases are error replies without a distinct first word.
 var phrases = []phrase{
-	{"max number of clients", verdict{fault: FaultNotRun, what: "Redis has as many clients as it may (maxclients)", hint: "raise maxclients, or close what is not used"}},
-	{"AUTH <password> called without", verdict{fault: FaultUnfit, what: "this Redis has no password, but one was given", hint: "leave it out, or set one with requirepass"}},
-	{"Client sent AUTH", verdict{fault: FaultUnfit, what: "this Redis has no password, but one was given", hint: "leave it out, or set one with requirepass"}},
-	{"invalid password", verdict{fault: FaultUnfit, what: "Redis does not accept this password", hint: "correct it in redis://:PASSWORD@host"}},
-	{"DB index is out of range", verdict{fault: FaultUnfit, what: "this Redis has no database of that number", hint: "choose a lower one, or raise databases in its configuration"}},
-	{"SELECT is not allowed in cluster mode", verdict{fault: FaultUnfit, what: "a cluster has only database 0", hint: "use redis+cluster:// without a database"}},
-	{"This instance has cluster support disabled", verdict{fault: FaultUnfit, what: "this Redis is not part of a cluster", hint: "use redis:// for a single server"}},
-	{"No such master with that name", verdict{fault: FaultUnfit, what: "the sentinels watch no master of that name", hint: "it is the word in `sentinel monitor NAME ...`: redis+sentinel://host/NAME"}},
+	{"max number of clients", diagnosis{fault: FaultNotRun, what: "Redis has as many clients as it may (maxclients)", hint: "raise maxclients, or close what is not used"}},
+	{"AUTH <password> called without", diagnosis{fault: FaultUnfit, what: "this Redis has no password, but one was given", hint: "leave it out, or set one with requirepass"}},
+	{"Client sent AUTH", diagnosis{fault: FaultUnfit, what: "this Redis has no password, but one was given", hint: "leave it out, or set one with requirepass"}},
+	{"invalid password", diagnosis{fault: FaultUnfit, what: "Redis does not accept this password", hint: "correct it in redis://:PASSWORD@host"}},
+	{"DB index is out of range", diagnosis{fault: FaultUnfit, what: "this Redis has no database of that number", hint: "choose a lower one, or raise databases in its configuration"}},
+	{"SELECT is not allowed in cluster mode", diagnosis{fault: FaultUnfit, what: "a cluster has only database 0", hint: "use redis+cluster:// without a database"}},
+	{"This instance has cluster support disabled", diagnosis{fault: FaultUnfit, what: "this Redis is not part of a cluster", hint: "use redis:// for a single server"}},
+	{"No such master with that name", diagnosis{fault: FaultUnfit, what: "the sentinels watch no master of that name", hint: "it is the word in `sentinel monitor NAME ...`: redis+sentinel://host/NAME"}},
 	{"Could not find scripting engine", noLua},
 }
 
 const rightsHint = "give the user what Sluice needs: ACL SETUSER name ~PREFIX:* &PREFIX:* +@all -@dangerous"
 
-var noLua = verdict{fault: FaultUnfit, what: "this server has no Lua scripting", hint: "install the package that adds it (for Valkey its Lua module, which some distributions package apart), or use Redis"}
+var noLua = diagnosis{fault: FaultUnfit, what: "this server has no Lua scripting", hint: "install the package that adds it (for Valkey its Lua module, which some distributions package apart), or use Redis"}
 
 // judgeAnswer classifies an error reply.
-func judgeAnswer(text string) verdict {
+func judgeAnswer(text string) diagnosis {
 	text = inner(strings.TrimPrefix(text, "ERR ")) // rueidis usually removes the prefix
 	word, _, _ := strings.Cut(text, " ")
 	if v, ok := answers[word]; ok {
@@ -56,18 +56,18 @@ func judgeAnswer(text string) verdict {
 	}
 	if word == "NOPERM" || strings.Contains(text, "user executing the script can't") || strings.Contains(text, "ACL failure in script") {
 		text, _, _ = strings.Cut(text, " script: ") // the position in the script follows
-		return verdict{fault: FaultUnfit, what: "Redis refuses this to its user", hint: rightsHint, detail: text}
+		return diagnosis{fault: FaultUnfit, what: "Redis refuses this to its user", hint: rightsHint, detail: text}
 	}
 	for _, p := range phrases {
 		if len(text) >= len(p.begins) && strings.EqualFold(text[:len(p.begins)], p.begins) {
-			return p.verdict
+			return p.diagnosis
 		}
 	}
 	if command, ok := strings.CutPrefix(text, "unknown command "); ok {
 		command, _, _ = strings.Cut(command, ",") // its arguments follow
-		return verdict{fault: FaultUnfit, what: "this server lacks a command", detail: command, hint: "use Redis " + oldest + " or later, or Valkey"}
+		return diagnosis{fault: FaultUnfit, what: "this server lacks a command", detail: command, hint: "use Redis " + oldest + " or later, or Valkey"}
 	}
-	return verdict{fault: FaultScript, what: "the script failed", detail: text}
+	return diagnosis{fault: FaultScript, what: "the script failed", detail: text}
 }
 
 // inner returns the error of a command inside a script. Redis 7 reports that error as it is. Older versions put it at the

@@ -27,7 +27,7 @@ func BenchmarkRun(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(raw.Close)
-	lua := rueidis.NewLuaScript(s.text.source)
+	lua := rueidis.NewLuaScript(s.source)
 	for _, callers := range []int{1, 16} {
 		run := func(name string, one func(ctx context.Context) error) {
 			b.Run(fmt.Sprintf("%s/callers=%d", name, callers), func(b *testing.B) {

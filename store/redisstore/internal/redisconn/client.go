@@ -168,7 +168,7 @@ func (w *wire) owe(owes bool) {
 	if owes {
 		w.due = time.Now().Add(w.of.timeout)
 	}
-	_ = w.limit() // fails only on a closed connection, as the next read will
+	_ = w.applyDeadline() // fails only on a closed connection, as the next read will
 }
 
 // SetDeadline implements [net.Conn]. rueidis calls it when one caller uses the connection alone.
@@ -176,14 +176,14 @@ func (w *wire) SetDeadline(t time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.until = t
-	if err := w.limit(); err != nil {
+	if err := w.applyDeadline(); err != nil {
 		return err
 	}
 	return w.Conn.SetWriteDeadline(t)
 }
 
-// limit sets the earlier of both deadlines for reads.
-func (w *wire) limit() error {
+// applyDeadline sets the earlier of both deadlines for reads.
+func (w *wire) applyDeadline() error {
 	t := w.until
 	if !w.due.IsZero() && (t.IsZero() || w.due.Before(t)) {
 		t = w.due

@@ -89,46 +89,44 @@ func Why(err error) string {
 	if err == nil {
 		return ""
 	}
-	what, hint := "", ""
-	if e, ok := errors.AsType[*Error](err); ok {
-		what, hint = e.what, e.hint
-	} else {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
 		v := judge(err)
-		what, hint = v.text(), v.hint
+		e = &Error{what: v.text(), hint: v.hint}
 	}
-	if hint == "" {
-		return what
+	if e.hint == "" {
+		return e.what
 	}
-	return what + "; " + hint
+	return e.what + "; " + e.hint
 }
 
-// verdict is a classified error: what it means, what to do, and the server's own words.
-type verdict struct {
+// diagnosis is a classified error: what it means, what to do, and the server's own words.
+type diagnosis struct {
 	fault  Fault
 	what   string
 	hint   string
 	detail string
 }
 
-func (v verdict) text() string {
+func (v diagnosis) text() string {
 	if v.detail == "" {
 		return v.what
 	}
 	return v.what + ": " + short(v.detail)
 }
 
-func judge(err error) verdict {
+func judge(err error) diagnosis {
 	if errors.Is(err, ErrClosed) {
-		return verdict{fault: FaultClosed, what: ErrClosed.Error()}
+		return diagnosis{fault: FaultClosed, what: ErrClosed.Error()}
 	}
 	if answer, ok := errors.AsType[*rueidis.RedisError](err); ok {
 		if answer.IsNil() {
-			return verdict{fault: FaultScript, what: "the script returned nothing"}
+			return diagnosis{fault: FaultScript, what: "the script returned nothing"}
 		}
 		return judgeAnswer(answer.Error())
 	}
 	if rueidis.IsParseErr(err) {
-		return verdict{fault: FaultScript, what: "the script returned something else than a string"}
+		return diagnosis{fault: FaultScript, what: "the script returned something else than a string"}
 	}
 	if v, ok := judgeTLS(err); ok {
 		return v
@@ -137,8 +135,8 @@ func judge(err error) verdict {
 }
 
 // judgeConnection classifies errors that Redis did not send.
-func judgeConnection(err error) verdict {
-	v := verdict{fault: FaultUnreachable, what: "Redis cannot be reached"}
+func judgeConnection(err error) diagnosis {
+	v := diagnosis{fault: FaultUnreachable, what: "Redis cannot be reached"}
 	name, noName := errors.AsType[*net.DNSError](err)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
@@ -146,7 +144,7 @@ func judgeConnection(err error) verdict {
 	case errors.Is(err, context.Canceled):
 		v.what = "the caller left before Redis answered"
 	case errors.Is(err, rueidis.ErrNoSlot), strings.Contains(err.Error(), "the redis role is not master"):
-		v = verdict{fault: FaultNotRun, what: "no master is in charge of the key at this moment", hint: failoverHint}
+		v = diagnosis{fault: FaultNotRun, what: "no master is in charge of the key at this moment", hint: failoverHint}
 	case errors.Is(err, rueidis.ErrClosing):
 		v.what, v.hint = "the connection was replaced before Redis answered", failoverHint
 	case noName:
@@ -173,9 +171,9 @@ const (
 const failoverHint = "a failover takes some seconds; if it lasts, look at the cluster or the sentinels"
 
 // judgeTLS classifies failed TLS handshakes.
-func judgeTLS(err error) (verdict, bool) {
-	unfit := func(what, detail, hint string) (verdict, bool) {
-		return verdict{fault: FaultUnfit, what: what, detail: detail, hint: hint}, true
+func judgeTLS(err error) (diagnosis, bool) {
+	unfit := func(what, detail, hint string) (diagnosis, bool) {
+		return diagnosis{fault: FaultUnfit, what: what, detail: detail, hint: hint}, true
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return unfit("the server does not speak TLS on this port", "", "use redis:// instead of rediss://, or the server's TLS port")
@@ -186,7 +184,7 @@ func judgeTLS(err error) (verdict, bool) {
 	if text := err.Error(); strings.Contains(text, "remote error: tls:") {
 		return unfit("the server refused the TLS connection", text, "does it want a client certificate? Name its files as cert= and key=")
 	}
-	return verdict{}, false
+	return diagnosis{}, false
 }
 
 // short makes an error text fit on one line.

@@ -88,8 +88,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// What a server refuses for now has changed nothing, whether it looks before the script (which
-// then says #!lua) or at the script's first write.
+// A call that a server refuses for now has changed nothing, whether the server checks before the script (with #!lua) or at
+// its first write.
 func TestRefusedForNow(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -194,7 +194,7 @@ func TestBusy(t *testing.T) {
 		t.Error("the long script ended by itself")
 	}
 	eventually(t, func() error {
-		_, err := l.RunReadOnly(bounded(t), value, "k")
+		_, err := l.Run(bounded(t), value, "k")
 		return err
 	})
 	counted(t, l, "k", fmt.Sprint(runs+1))

@@ -3,6 +3,7 @@ package redisconn
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -15,7 +16,7 @@ import (
 // The name of the function includes the hash of the source, so that versions do not interfere with each other.
 func NewFunction(source string) *Script {
 	s := NewScript(source + "return main(KEYS, ARGV, true)\n")
-	s.function = "sluice_" + s.text.sha[:16]
+	s.function = "sluice_" + s.sha[:16]
 	s.library = "#!lua name=" + s.function + "\n" + source + "redis.register_function('" + s.function + "', main)\n"
 	return s
 }
@@ -25,18 +26,18 @@ func NewFunction(source string) *Script {
 func (l *Link) callFunction(ctx context.Context, s *Script, keys, args []string) (reply string, err error, usable bool) { //nolint:revive // the error is not the last thing to say
 	for range 2 {
 		reply, err = l.call(ctx, l.client.B().Fcall().Function(s.function).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build())
-		if !l.answered(err, "function not found") {
+		if !replied(err, "function not found") {
 			break
 		}
 		if failed := l.loadFunction(ctx, s); failed != nil {
-			if isAnswer(failed) {
+			if replied(failed) {
 				l.plain.Store(true) // this user may not load functions, or the server has none
 				return "", nil, false
 			}
 			return "", failed, true
 		}
 	}
-	if l.answered(err, "noperm", "unknown command") {
+	if replied(err, "noperm", "unknown command") {
 		l.plain.Store(true)
 		return "", nil, false
 	}
@@ -55,7 +56,7 @@ func (l *Link) loadFunction(ctx context.Context, s *Script) error {
 		err := node.Do(ctx, node.B().FunctionLoad().Replace().FunctionCode(s.library).Build()).Error()
 		if err == nil {
 			loaded = true
-		} else if !l.answered(err, "readonly") {
+		} else if !replied(err, "readonly") {
 			failed = err
 		}
 	}
@@ -65,22 +66,8 @@ func (l *Link) loadFunction(ctx context.Context, s *Script) error {
 	return failed
 }
 
-func isAnswer(err error) bool {
-	_, ok := errors.AsType[*rueidis.RedisError](err)
-	return ok
-}
-
-// answered reports whether err is an error reply of the server that contains one of words.
-func (l *Link) answered(err error, words ...string) bool {
-	answer, ok := errors.AsType[*rueidis.RedisError](err)
-	if !ok {
-		return false
-	}
-	text := strings.ToLower(answer.Error())
-	for _, w := range words {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
+// replied reports whether err is an error reply of the server that contains one of words, or any if there are none.
+func replied(err error, words ...string) bool {
+	reply, ok := errors.AsType[*rueidis.RedisError](err)
+	return ok && (len(words) == 0 || slices.ContainsFunc(words, func(w string) bool { return strings.Contains(strings.ToLower(reply.Error()), w) }))
 }

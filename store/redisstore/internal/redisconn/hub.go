@@ -51,7 +51,11 @@ func newHub(l *Link) *hub {
 // may still be under way when cancel returns.
 func (l *Link) Subscribe(ctx context.Context, channel string, got func(message string), missed func()) (cancel func(), err error) {
 	s := &subscriber{got: got, missed: missed, ready: make(chan error, 1)}
-	cancel = sync.OnceFunc(func() { l.hub.remove(channel, s) })
+	cancel = sync.OnceFunc(func() {
+		l.hub.mu.Lock()
+		defer l.hub.mu.Unlock()
+		l.hub.drop(channel, s)
+	})
 	if !l.hub.add(channel, s) {
 		return nil, l.fail(ErrClosed)
 	}
@@ -82,12 +86,6 @@ func (h *hub) add(channel string, s *subscriber) bool {
 	}
 	h.look(channel)
 	return true
-}
-
-func (h *hub) remove(channel string, s *subscriber) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.drop(channel, s)
 }
 
 func (h *hub) drop(channel string, s *subscriber) {
@@ -134,7 +132,7 @@ func (h *hub) deliver(m rueidis.PubSubMessage) {
 func (h *hub) run() {
 	defer close(h.done)
 	life := h.link.wires.life
-	pause := firstAgain
+	delay := firstAgain
 	for life.Err() == nil {
 		if !h.begin() {
 			select {
@@ -144,7 +142,7 @@ func (h *hub) run() {
 			continue
 		}
 		began := time.Now()
-		worked, err := h.session(life)
+		worked, err := h.serve(life)
 		if err == nil {
 			continue
 		}
@@ -152,14 +150,14 @@ func (h *hub) run() {
 			h.fail(err)
 		}
 		if time.Since(began) > lastAgain {
-			pause = firstAgain
+			delay = firstAgain
 		}
 		select {
-		case <-time.After(pause/2 + rand.N(pause)):
-		case <-h.wake: // a new subscriber does not have to wait for the pause
+		case <-time.After(delay/2 + rand.N(delay)):
+		case <-h.wake: // a new subscriber does not have to wait for the delay
 		case <-life.Done():
 		}
-		pause = min(2*pause, lastAgain)
+		delay = min(2*delay, lastAgain)
 	}
 }
 
@@ -174,9 +172,9 @@ func (h *hub) begin() bool {
 	return len(h.wanted) > 0
 }
 
-// session serves one connection until it breaks, or until no channel is wanted: then it returns a nil error. worked reports
+// serve serves one connection until it breaks, or until no channel is wanted: then it returns a nil error. worked reports
 // that the connection was usable.
-func (h *hub) session(life context.Context) (worked bool, err error) {
+func (h *hub) serve(life context.Context) (worked bool, err error) {
 	client, _ := h.link.client.Dedicate()
 	defer client.Close()
 	broken := client.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: h.deliver})
@@ -305,11 +303,7 @@ func (h *hub) heard(channel string) {
 func (h *hub) refuse(channel string, err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, s := range h.wanted[channel] {
-		if !h.tell(s, err) {
-			h.drop(channel, s)
-		}
-	}
+	h.turnAway(channel, err)
 	if len(h.wanted[channel]) == 0 {
 		return false
 	}
@@ -317,17 +311,22 @@ func (h *hub) refuse(channel string, err error) bool {
 	return true
 }
 
+// turnAway tells the new subscribers of a channel an error and drops them. The caller holds h.mu.
+func (h *hub) turnAway(channel string, err error) {
+	for _, s := range h.wanted[channel] {
+		if !h.tell(s, err) {
+			h.drop(channel, s)
+		}
+	}
+}
+
 // fail tells all new subscribers that there is no connection, and drops them. It clears wake, so that only later
-// subscribers cut the pause short.
+// subscribers cut the delay short.
 func (h *hub) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for channel, all := range h.wanted {
-		for _, s := range all {
-			if !h.tell(s, err) {
-				h.drop(channel, s)
-			}
-		}
+	for channel := range h.wanted {
+		h.turnAway(channel, err)
 	}
 	select {
 	case <-h.wake:

@@ -22,7 +22,11 @@ func (l *Link) Keys(ctx context.Context, pattern string, steps int) (keys []stri
 				whole = false
 				break
 			}
-			entry, err := l.scan(ctx, node, pattern, cursor)
+			results, err := l.callAll(ctx, node, node.B().Scan().Cursor(cursor).Match(pattern).Count(keysAtOnce).Build())
+			if err != nil {
+				return nil, false, l.fail(err)
+			}
+			entry, err := results[0].AsScanEntry()
 			if err != nil {
 				return nil, false, l.fail(err)
 			}
@@ -43,23 +47,4 @@ func (l *Link) nodes() []rueidis.Client {
 		return []rueidis.Client{l.client}
 	}
 	return slices.Collect(maps.Values(l.client.Nodes()))
-}
-
-// scan takes one step of SCAN. It returns when ctx ends; see call.
-func (l *Link) scan(ctx context.Context, node rueidis.Client, pattern string, cursor uint64) (rueidis.ScanEntry, error) {
-	if err := l.enter(ctx); err != nil {
-		return rueidis.ScanEntry{}, err
-	}
-	done := make(chan rueidis.RedisResult, 1)
-	go func() {
-		result := node.Do(context.Background(), node.B().Scan().Cursor(cursor).Match(pattern).Count(keysAtOnce).Build())
-		l.leave(result.NonRedisError())
-		done <- result
-	}()
-	select {
-	case result := <-done:
-		return result.AsScanEntry()
-	case <-ctx.Done():
-		return rueidis.ScanEntry{}, ctx.Err()
-	}
 }

@@ -81,8 +81,8 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// Some set-ups have a name or an address for whoever is master. Who is demoted keeps its
-// connections, so they have to be made anew.
+// Some deployments have a host name or an address for the current master. A demoted master keeps its connections, so the
+// link has to renew them.
 func TestMasterBehindAnAddress(t *testing.T) {
 	t.Parallel()
 	first, second := redisrun.New(t), redisrun.New(t)
@@ -119,7 +119,7 @@ func TestModeAndServerMustAgree(t *testing.T) {
 	}
 }
 
-// Scripts follow their keys to wherever the slots go.
+// Scripts run where their keys are, also after the slots have moved.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	cluster := redisrun.NewCluster(t)
@@ -164,7 +164,7 @@ func TestCluster(t *testing.T) {
 	}
 	counted(t, l, keys[0], "6")
 	counted(t, l, keys[0]+"new", "1")
-	if got, err := l.RunReadOnly(bounded(t), value, keys[0]); err != nil || got != "6" {
+	if got, err := l.Run(bounded(t), value, keys[0]); err != nil || got != "6" {
 		t.Errorf("%q, %v", got, err)
 	}
 	if err := move.Finish(); err != nil {
@@ -186,7 +186,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// Two nodes that send a caller to each other agree in a moment.
+// Two nodes that redirect to each other agree after a moment.
 func TestClusterWhoseNodesDisagree(t *testing.T) {
 	t.Parallel()
 	cluster := redisrun.NewCluster(t)
@@ -259,7 +259,7 @@ func TestClusterWithANodeDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func() error {
-		_, err := l.RunReadOnly(bounded(t), value, key)
+		_, err := l.Run(bounded(t), value, key)
 		return err
 	})
 	counted(t, l, key, fmt.Sprint(runs+1))

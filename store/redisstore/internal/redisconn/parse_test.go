@@ -140,7 +140,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with a URL, its password is not shown, in whatever part it ends up by mistake.
+// Errors never quote the password of a URL, whatever is wrong with the URL.
 func TestPasswordIsNeverShown(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"

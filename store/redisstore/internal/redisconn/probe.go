@@ -2,7 +2,6 @@ package redisconn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -23,8 +22,8 @@ type server struct {
 
 func (s server) String() string { return strings.TrimSpace(s.name + " " + s.version) }
 
-// seven reports whether the server has the features of Redis 7: functions, EVALSHA_RO, and scripts that begin with #!.
-func (s server) seven() bool { return s.major >= 7 }
+// hasFunctions reports whether the server has functions, which came with Redis 7.
+func (s server) hasFunctions() bool { return s.major >= 7 }
 
 // probe checks in one round trip whether the server can be used: its version, Lua, and the permissions for our keys and
 // channels. It writes nothing.
@@ -34,7 +33,7 @@ func (l *Link) probe(ctx context.Context) error {
 	}
 	name := l.address.Prefix + ":probe"
 	const source = "redis.call('EXISTS', KEYS[1]) redis.call('PUBLISH', ARGV[1], '') return 'ok'"
-	results, err := l.callAll(ctx,
+	results, err := l.callAll(ctx, l.client,
 		l.client.B().Info().Section("server").Build(),
 		l.client.B().Eval().Script(source).Numkeys(1).Key(name).Arg(name).Build())
 	if err != nil {
@@ -44,7 +43,7 @@ func (l *Link) probe(ctx context.Context) error {
 	switch {
 	case err == nil:
 		l.server = readInfo(info)
-	case refused(err): // users often may not call INFO; HELLO is enough
+	case replied(err, "noperm"): // users often may not call INFO; HELLO is enough
 		if l.server, err = l.hello(ctx); err != nil {
 			return err
 		}
@@ -78,25 +77,20 @@ func (l *Link) unfit(what, hint string) error {
 
 // scripts returns an error if the script of probe failed.
 func (l *Link) scripts(err error) error {
-	answer, ok := errors.AsType[*rueidis.RedisError](err)
-	if !ok {
-		return err
-	}
-	unknown := strings.Contains(strings.ToLower(answer.Error()), "unknown command")
-	if unknown || judgeAnswer(answer.Error()).fault == FaultScript {
+	if replied(err, "unknown command") || replied(err) && judge(err).fault == FaultScript {
 		return l.unfit(noLua.what, noLua.hint)
 	}
 	return err
 }
 
-// callAll sends commands in one round trip.
-func (l *Link) callAll(ctx context.Context, commands ...rueidis.Completed) ([]rueidis.RedisResult, error) {
+// callAll sends commands in one round trip. It returns when ctx ends; see call.
+func (l *Link) callAll(ctx context.Context, to rueidis.Client, commands ...rueidis.Completed) ([]rueidis.RedisResult, error) {
 	if err := l.enter(ctx); err != nil {
 		return nil, err
 	}
 	done := make(chan []rueidis.RedisResult, 1)
 	go func() {
-		results := l.client.DoMulti(context.Background(), commands...)
+		results := to.DoMulti(context.Background(), commands...)
 		l.leave(results[0].NonRedisError())
 		done <- results
 	}()
@@ -106,12 +100,6 @@ func (l *Link) callAll(ctx context.Context, commands ...rueidis.Completed) ([]ru
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-}
-
-// refused reports whether err is about permissions.
-func refused(err error) bool {
-	answer, ok := errors.AsType[*rueidis.RedisError](err)
-	return ok && strings.HasPrefix(answer.Error(), "NOPERM")
 }
 
 // readInfo parses the reply of INFO server. Valkey and other compatible servers state a Redis version too.
@@ -132,7 +120,7 @@ func readInfo(info string) server {
 
 // hello gets the version with HELLO, which every user may call.
 func (l *Link) hello(ctx context.Context) (server, error) {
-	results, err := l.callAll(ctx, l.client.B().Arbitrary("HELLO").Build())
+	results, err := l.callAll(ctx, l.client, l.client.B().Arbitrary("HELLO").Build())
 	if err != nil {
 		return server{}, err
 	}

@@ -53,8 +53,7 @@ func TestServersThatCanBeUsed(t *testing.T) {
 	}
 }
 
-// Servers quote the arguments of a command that they do not know, and the first that a
-// client sends has the password in it.
+// Servers quote the arguments of unknown commands, and the first command of a client contains the password.
 func TestQuotedPasswordIsNotShown(t *testing.T) {
 	t.Parallel()
 	refuseAll := func(args []string) string {

@@ -19,27 +19,27 @@ import (
 // Link is a connection to Redis: a single server, a cluster, or a master watched by sentinels. It reconnects
 // automatically. All methods are safe for concurrent use.
 type Link struct {
-	address Address
-	name    string // the address, for error texts
-	server  server
-	client  rueidis.Client
-	wires   *wires
-	end     context.CancelFunc // of wires.life
-	slots   chan struct{}      // holds an element for each call under way
-	hub     *hub
-	close   sync.Once
-	plain   atomic.Bool // the server does not let us use functions
+	address  Address
+	name     string // the address, for error texts
+	server   server
+	client   rueidis.Client
+	wires    *wires
+	end      context.CancelFunc // of wires.life
+	inFlight chan struct{}      // holds an element for each call under way
+	hub      *hub
+	close    sync.Once
+	plain    atomic.Bool // the server does not let us use functions
 }
 
 // Dial connects to the Redis at a and checks that it can be used. The error matches [ErrUnreachable] or [ErrUnfit].
 func Dial(ctx context.Context, a Address) (*Link, error) {
 	life, end := context.WithCancel(context.Background())
 	l := &Link{
-		address: a,
-		name:    a.String(),
-		wires:   &wires{life: life, unix: a.unix, timeout: a.Timeout, open: map[*wire]struct{}{}},
-		end:     end,
-		slots:   make(chan struct{}, maxCalls),
+		address:  a,
+		name:     a.String(),
+		wires:    &wires{life: life, unix: a.unix, timeout: a.Timeout, open: map[*wire]struct{}{}},
+		end:      end,
+		inFlight: make(chan struct{}, maxCalls),
 	}
 	l.hub = newHub(l)
 	if err := l.open(ctx); err != nil {
@@ -138,8 +138,8 @@ func (l *Link) Close() {
 		if l.client != nil {
 			l.client.Close()
 		}
-		for range cap(l.slots) { // all calls have ended when all slots are taken
-			l.slots <- struct{}{}
+		for range cap(l.inFlight) { // all calls have ended when inFlight is full
+			l.inFlight <- struct{}{}
 		}
 	})
 }

@@ -5,36 +5,22 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
 )
 
-// Script is a Lua script that returns one string. Its first line may begin with #!lua; servers before Redis 7 get that line
-// as a comment.
+// Script is a Lua script that returns one string.
 type Script struct {
-	text, old         form
+	source, sha       string
 	function, library string // its name and source as a function; "": it is none
 }
 
-// form is the source of a script and its hash.
-type form struct{ source, sha string }
-
 // NewScript returns the script with that source.
 func NewScript(source string) *Script {
-	s := &Script{text: newForm(source)}
-	s.old = s.text
-	if strings.HasPrefix(source, "#!") {
-		s.old = newForm("--" + source) // a comment, to keep line numbers
-	}
-	return s
-}
-
-func newForm(source string) form {
 	sum := sha1.Sum([]byte(source)) // how Redis names scripts, not for security
-	return form{source, hex.EncodeToString(sum[:])}
+	return &Script{source: source, sha: hex.EncodeToString(sum[:])}
 }
 
 // Run runs s with one key and returns the string that the script returns.
@@ -52,7 +38,7 @@ func (l *Link) Run(ctx context.Context, s *Script, key string, args ...string) (
 
 // RunKeys is Run with several keys. In a cluster they must share a hash tag.
 func (l *Link) RunKeys(ctx context.Context, s *Script, keys []string, args ...string) (string, error) {
-	if s.function != "" && l.server.seven() && !l.plain.Load() {
+	if s.function != "" && l.server.hasFunctions() && !l.plain.Load() {
 		if reply, err, usable := l.callFunction(ctx, s, keys, args); usable {
 			if err != nil {
 				return "", l.failed(ctx, err)
@@ -60,32 +46,10 @@ func (l *Link) RunKeys(ctx context.Context, s *Script, keys []string, args ...st
 			return reply, nil
 		}
 	}
-	f := &s.text
-	if !l.server.seven() {
-		f = &s.old
-	}
 	n := int64(len(keys))
-	reply, err := l.call(ctx, l.client.B().Evalsha().Sha1(f.sha).Numkeys(n).Key(keys...).Arg(args...).Build())
-	if unknownScript(err) {
-		reply, err = l.call(ctx, l.client.B().Eval().Script(f.source).Numkeys(n).Key(keys...).Arg(args...).Build())
-	}
-	if err != nil {
-		return "", l.failed(ctx, err)
-	}
-	return reply, nil
-}
-
-// RunReadOnly is Run for a script that changes nothing. From Redis 7 on, the server refuses writes of the script. With
-// #!lua flags=no-writes, it also runs where the server takes no writes: on a replica, out of memory, or without enough
-// replicas.
-func (l *Link) RunReadOnly(ctx context.Context, s *Script, key string, args ...string) (string, error) {
-	if !l.server.seven() { // has no such command
-		return l.Run(ctx, s, key, args...)
-	}
-	f := &s.text
-	reply, err := l.call(ctx, l.client.B().EvalshaRo().Sha1(f.sha).Numkeys(1).Key(key).Arg(args...).Build())
-	if unknownScript(err) {
-		reply, err = l.call(ctx, l.client.B().EvalRo().Script(f.source).Numkeys(1).Key(key).Arg(args...).Build())
+	reply, err := l.call(ctx, l.client.B().Evalsha().Sha1(s.sha).Numkeys(n).Key(keys...).Arg(args...).Build())
+	if replied(err, "noscript") {
+		reply, err = l.call(ctx, l.client.B().Eval().Script(s.source).Numkeys(n).Key(keys...).Arg(args...).Build())
 	}
 	if err != nil {
 		return "", l.failed(ctx, err)
@@ -101,11 +65,6 @@ func (l *Link) failed(ctx context.Context, err error) error {
 		_, _ = l.call(ctx, l.client.B().Ping().Build()) // takes the error of the closed connection, so that the next call does not
 	}
 	return l.fail(err)
-}
-
-func unknownScript(err error) bool {
-	answer, ok := errors.AsType[*rueidis.RedisError](err)
-	return ok && answer.IsNoScript()
 }
 
 // call sends a command whose reply is a string.
@@ -191,18 +150,18 @@ func (c *call) do() {
 	c.done <- struct{}{}
 }
 
-// enter takes a slot for a call, and waits for one if there is none.
+// enter waits while maxCalls are under way.
 func (l *Link) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	select {
-	case l.slots <- struct{}{}:
+	case l.inFlight <- struct{}{}:
 		return nil
 	default:
 	}
 	select {
-	case l.slots <- struct{}{}:
+	case l.inFlight <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -211,10 +170,10 @@ func (l *Link) enter(ctx context.Context) error {
 	}
 }
 
-// leave gives the slot back and records in wires.calm whether the call was answered.
+// leave ends what enter began, and records in wires.calm whether the call was answered.
 func (l *Link) leave(err error) {
 	if l.wires.calm.Load() != (err == nil) {
 		l.wires.calm.Store(err == nil)
 	}
-	<-l.slots
+	<-l.inFlight
 }

@@ -55,48 +55,8 @@ func TestUnknownScriptIsSentAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	counted(t, l, "k", "3")
-	if got, err := l.RunReadOnly(bounded(t), value, "k"); err != nil || got != "3" {
+	if got, err := l.Run(bounded(t), value, "k"); err != nil || got != "3" {
 		t.Errorf("%q, %v", got, err)
-	}
-}
-
-func TestReadOnly(t *testing.T) {
-	t.Parallel()
-	server := redisrun.New(t)
-	l := open(t, server.URL())
-	if _, err := l.RunReadOnly(bounded(t), count, "k"); Classify(err) != FaultScript {
-		t.Errorf("a write: %v", err)
-	}
-	for _, setting := range [][]string{{"maxmemory", "1"}, {"min-replicas-to-write", "1"}} {
-		if _, err := server.Do(bounded(t), append([]string{"CONFIG", "SET"}, setting...)...); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := l.RunReadOnly(bounded(t), value, "k"); err != nil || got != "none" {
-			t.Errorf("with %s: %q, %v", setting, got, err)
-		}
-	}
-}
-
-// Redis 6.2 knows neither #! nor EVALSHA_RO.
-func TestOlderServersGetWhatTheyUnderstand(t *testing.T) {
-	t.Parallel()
-	server := redisrun.New(t)
-	l := open(t, server.URL())
-	l.server.major, l.server.minor = 6, 2
-	counted(t, l, "k", "1")
-	if got, err := l.RunReadOnly(bounded(t), value, "k"); err != nil || got != "1" {
-		t.Errorf("%q, %v", got, err)
-	}
-	stats, err := server.Do(bounded(t), "INFO", "commandstats")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(stats, "_ro:") {
-		t.Errorf("it was sent a command it does not have:\n%s", stats)
-	}
-	known, err := server.Do(bounded(t), "SCRIPT", "EXISTS", newForm("--"+count.text.source).sha)
-	if err != nil || known != "1" {
-		t.Errorf("the script with its first line as a comment: %s, %v", known, err)
 	}
 }
 
@@ -128,8 +88,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	counted(t, l, "k", "1")
 }
 
-// What was sent and not answered may have been done: it is the caller who knows whether it can be
-// repeated.
+// A call without a reply may have been carried out, so Run does not repeat it. Its caller knows whether that is safe.
 func TestLostReplyIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)

@@ -35,12 +35,12 @@ func givenUp(t *testing.T, l *Link, before map[*wire]struct{}) {
 func briefly(l *Link) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	_, err := l.RunReadOnly(ctx, value, "k")
+	_, err := l.Run(ctx, value, "k")
 	return err
 }
 
-// A server that takes bytes and says nothing: no call outlives its context, the connection is given
-// up, and when the server goes on the next call is served.
+// A server accepts bytes and does not reply. No call outlives its context, the connection is given up, and the next call is
+// served when the server resumes.
 func TestStoppedServer(t *testing.T) {
 	t.Parallel()
 	for name, together := range map[string]int{"one caller": 1, "many callers": 20, "more than places": maxCalls + 20} {
@@ -76,7 +76,7 @@ func TestStoppedServer(t *testing.T) {
 			}
 			resumed := time.Now()
 			eventually(t, func() error {
-				_, err := l.RunReadOnly(bounded(t), value, "k")
+				_, err := l.Run(bounded(t), value, "k")
 				if err != nil { // of a dial that had begun before
 					expect(t, err, FaultUnreachable, "did not answer in time")
 				}
@@ -105,7 +105,7 @@ func TestBriefStop(t *testing.T) {
 	counted(t, l, "k", "2")
 }
 
-// Nor does closing wait for it.
+// Close does not wait for a stopped server.
 func TestCloseWhileStopped(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)
@@ -138,7 +138,7 @@ func TestCloseWhileStopped(t *testing.T) {
 	}
 }
 
-// The connection that messages come in on is watched as well.
+// A stopped server is noticed on the connection for messages as well.
 func TestStoppedSubscription(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)

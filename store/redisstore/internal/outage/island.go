@@ -10,8 +10,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// isle is the share of this process in a pool that cannot be reached.
-type isle struct {
+// island is the share of this process in a pool that cannot be reached.
+type island struct {
 	*policy.Island
 	meters map[meterKey]int
 	blind  map[meterKey]bool // meters of unknown size: they have room for nothing
@@ -19,16 +19,16 @@ type isle struct {
 	rtt    store.Time        // how far the server's clock may be ahead of the estimate
 }
 
-// newIsle builds the share from what the process knows, with charges that the store may not know. It returns nil
+// newIsland builds the share from what the process knows, with charges that the store may not know. It returns nil
 // if the process was never told its share.
-func (p *Process) newIsle(now store.Time, roundTrip time.Duration) *isle {
+func (p *Process) newIsland(now store.Time, roundTrip time.Duration) *island {
 	m, loose := &p.member, p.lost.loose
-	if m.users == 0 || m.share == 0 || m.heard == 0 {
+	if m.sessions == 0 || m.share == 0 || m.heard == 0 {
 		return nil
 	}
 	rtt := store.Time(roundTrip.Microseconds())
 	start := max(m.heard, m.pending).Add(silentAfter)
-	is := &isle{meters: map[meterKey]int{}, blind: map[meterKey]bool{}, start: start, rtt: rtt}
+	is := &island{meters: map[meterKey]int{}, blind: map[meterKey]bool{}, start: start, rtt: rtt}
 	var limits []policy.IslandLimit
 	add := func(k meterKey, c *charges) {
 		l := &p.limits[k.limit]
@@ -78,7 +78,7 @@ func (p *Process) newIsle(now store.Time, roundTrip time.Duration) *isle {
 }
 
 // islandLimit returns what is known of a meter.
-func (p *Process) islandLimit(k meterKey, is *isle) policy.IslandLimit {
+func (p *Process) islandLimit(k meterKey, is *island) policy.IslandLimit {
 	l := &p.limits[k.limit]
 	def := policy.IslandLimit{Def: l.Def, Size: l.size, Burst: l.burst}
 	def.Def.Part = 0
@@ -101,7 +101,7 @@ func (p *Process) islandLimit(k meterKey, is *isle) policy.IslandLimit {
 
 // amounts returns what a ticket takes from each meter. blind reports that the size of one is unknown. With add, new
 // meters are added.
-func (p *Process) amounts(is *isle, tk *ticket, add bool) (list []int64, blind bool) {
+func (p *Process) amounts(is *island, tk *ticket, add bool) (list []int64, blind bool) {
 	list = make([]int64, len(is.meters))
 	p.shares(tk, func(i int, k meterKey) {
 		n, there := is.meters[k]
@@ -125,7 +125,7 @@ func (p *Process) amounts(is *isle, tk *ticket, add bool) (list []int64, blind b
 
 // room reports whether a ticket fits the share. If not, retry is when to ask again; 0: not before the store is back.
 func (p *Process) room(tk *ticket, now store.Time) (ok bool, retry store.Time) {
-	is := p.lost.isle
+	is := p.lost.island
 	amounts, blind := p.amounts(is, tk, true)
 	if blind {
 		return false, 0
@@ -139,7 +139,7 @@ func (p *Process) room(tk *ticket, now store.Time) (ok bool, retry store.Time) {
 
 // take charges the share with what a ticket needs.
 func (p *Process) take(tk *ticket, now store.Time) {
-	is := p.lost.isle
+	is := p.lost.island
 	amounts, _ := p.amounts(is, tk, false)
 	tk.number = is.Take(int64(now), tk.ttl.Microseconds(), amounts)
 	tk.granted, tk.due, tk.answered = now, now.Add(tk.ttl), 0
@@ -158,12 +158,12 @@ func (p *Process) exceed(tk *ticket, used *[store.MaxLimits]int64, now store.Tim
 	}
 	more.ttl = 1
 	p.take(&more, now)
-	p.lost.isle.Answer(more.number, int64(now))
-	p.lost.isle.Close(more.number, int64(now))
+	p.lost.island.Answer(more.number, int64(now))
+	p.lost.island.Close(more.number, int64(now))
 }
 
 // standing returns what closed requests that were granted here still take, by meter.
-func (is *isle) standing(now store.Time) map[meterKey]int64 {
+func (is *island) standing(now store.Time) map[meterKey]int64 {
 	sums := is.Lingering(int64(now))
 	all := map[meterKey]int64{}
 	for k, n := range is.meters {

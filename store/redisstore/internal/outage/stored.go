@@ -15,9 +15,9 @@ import (
 
 // early is a ticket that waits in the store and was granted here.
 type early struct {
-	w         *islander // the waiting ticket
-	tk        *ticket   // the ticket that was granted instead
-	collected bool      // the caller knows of the grant
+	w         *localWaiter // the waiting ticket
+	tk        *ticket      // the ticket that was granted instead
+	collected bool         // the caller knows of the grant
 }
 
 // arrives numbers tickets in the order in which they begin to wait.
@@ -27,23 +27,23 @@ func (p *Process) arrives() int64 {
 }
 
 // waits records that a ticket waits in the store.
-func (p *Process) waits(tk *ticket, w waiter) {
+func (p *Process) waits(tk *ticket, w storeWaiter) {
 	w.tk, w.kept, w.order = tk, true, p.arrives()
-	if was := p.queue[tk.id]; was != nil { // a repeated acquire
+	if was := p.stored[tk.id]; was != nil { // a repeated acquire
 		w.order = was.order
-		p.unqueue(tk.id)
+		p.unstore(tk.id)
 	}
-	p.queue[tk.id] = &w
+	p.stored[tk.id] = &w
 	if i := p.enter(&w); i != nil {
 		p.lost.insert(i)
 	}
 }
 
-// unqueue forgets a ticket that no longer waits in the store.
-func (p *Process) unqueue(id store.ID) {
-	delete(p.queue, id)
+// unstore forgets a ticket that no longer waits in the store.
+func (p *Process) unstore(id store.ID) {
+	delete(p.stored, id)
 	if o := p.lost; o != nil {
-		o.line = slices.DeleteFunc(o.line, func(w *islander) bool { return w.tk.id == id })
+		o.queue = slices.DeleteFunc(o.queue, func(w *localWaiter) bool { return w.tk.id == id })
 		if m := o.early[id]; m != nil && !m.collected {
 			p.takeBack(m)
 		}
@@ -52,45 +52,45 @@ func (p *Process) unqueue(id store.ID) {
 
 // enter returns the entry in the local queue for a ticket that waits in the store, or nil if it waits there only. A
 // renewed ticket waits there only: its caller knows it by its number, and grants here have numbers of their own.
-func (p *Process) enter(w *waiter) *islander {
+func (p *Process) enter(w *storeWaiter) *localWaiter {
 	s := p.sessions[w.tk.id.Session]
 	if p.lost == nil || s == nil || p.Mode(s) != store.FailShare || !w.kept || w.renewed {
 		return nil
 	}
-	return &islander{tk: w.tk, deadline: w.deadline, order: w.order, stored: true}
+	return &localWaiter{tk: w.tk, deadline: w.deadline, order: w.order, stored: true}
 }
 
 // enterAll queues all tickets here that wait in the store.
 func (p *Process) enterAll() {
-	for _, w := range p.queue {
+	for _, w := range p.stored {
 		if i := p.enter(w); i != nil {
-			p.lost.line = append(p.lost.line, i)
+			p.lost.queue = append(p.lost.queue, i)
 		}
 	}
-	slices.SortFunc(p.lost.line, before)
+	slices.SortFunc(p.lost.queue, before)
 }
 
 // before orders the queue by class, and within a class by arrival.
-func before(a, b *islander) int {
+func before(a, b *localWaiter) int {
 	return cmp.Or(cmp.Compare(a.tk.rank(), b.tk.rank()), cmp.Compare(a.order, b.order))
 }
 
 // insert queues a ticket.
-func (o *outage) insert(w *islander) {
-	at, _ := slices.BinarySearchFunc(o.line, w, before)
-	o.line = slices.Insert(o.line, at, w)
+func (o *outage) insert(w *localWaiter) {
+	at, _ := slices.BinarySearchFunc(o.queue, w, before)
+	o.queue = slices.Insert(o.queue, at, w)
 }
 
 // find returns the waiting ticket with an id, or nil.
-func (o *outage) find(id store.ID) *islander {
-	if i := slices.IndexFunc(o.line, func(w *islander) bool { return w.tk.id == id }); i >= 0 {
-		return o.line[i]
+func (o *outage) find(id store.ID) *localWaiter {
+	if i := slices.IndexFunc(o.queue, func(w *localWaiter) bool { return w.tk.id == id }); i >= 0 {
+		return o.queue[i]
 	}
 	return nil
 }
 
 // move grants a ticket here that waits in the store.
-func (p *Process) move(w *islander, now store.Time) {
+func (p *Process) move(w *localWaiter, now store.Time) {
 	tk := *w.tk
 	tk.id = p.newID(tk.id.Session, false)
 	p.grant(&tk, now)
@@ -102,19 +102,19 @@ func (p *Process) move(w *islander, now store.Time) {
 func (o *outage) mayHave(id store.ID) bool { return o.heardOf[id] || id.N <= o.numbers.passed }
 
 // retire gives up a ticket whose deadline has passed.
-func (p *Process) retire(w *islander, now store.Time) {
+func (p *Process) retire(w *localWaiter, now store.Time) {
 	if w.stored {
 		p.withdraw(w.tk.id)
 	} else {
-		p.lost.unsay(w.tk.id, &store.Op{Kind: store.OpCancel, ID: w.tk.id}, now)
+		p.lost.deferEnd(w.tk.id, &store.Op{Kind: store.OpCancel, ID: w.tk.id}, now)
 	}
 }
 
 // takeBack undoes move. The caller has not learnt of the grant, so no request went out.
 func (p *Process) takeBack(m *early) {
 	o := p.lost
-	if delete(o.held, m.tk.id); o.isle != nil {
-		o.isle.Drop(m.tk.number)
+	if delete(o.held, m.tk.id); o.island != nil {
+		o.island.Drop(m.tk.number)
 	}
 	o.granted--
 	delete(o.early, m.w.tk.id)
@@ -149,7 +149,7 @@ func (p *Process) collectEarly(id store.ID) {
 
 // withdraw cancels a ticket that waits in the store, waiting or granted by now.
 func (p *Process) withdraw(id store.ID) {
-	delete(p.queue, id)
-	// Not bounded by maxSayings: there are never more cancels than tickets that waited.
-	p.lost.sayings = append(p.lost.sayings, saying{op: store.Op{Kind: store.OpCancel, ID: id}})
+	delete(p.stored, id)
+	// Not bounded by maxDeferred: there are never more cancels than tickets that waited.
+	p.lost.deferred = append(p.lost.deferred, deferredOp{op: store.Op{Kind: store.OpCancel, ID: id}})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// islander is a ticket that waits here, until the share has room.
-type islander struct {
+// localWaiter is a ticket that waits here, until the share has room.
+type localWaiter struct {
 	tk       *ticket
 	deadline store.Time // 0: none
 	retry    store.Time // when to ask again; 0: not before the store is back
@@ -27,7 +27,7 @@ func (p *Process) acquire(s *Session, places limitmap.Map, op *store.Op, now sto
 		op.Result.State, op.Result.Reason.Code = store.Refused, store.CodeInvalid
 		return
 	}
-	if op.ID.N != 0 && (p.granted.open[op.ID] != nil || p.queue[op.ID] != nil || p.lost.held[op.ID] != nil || p.lost.early[op.ID] != nil || p.isLocal(op.ID)) {
+	if op.ID.N != 0 && (p.granted.open[op.ID] != nil || p.stored[op.ID] != nil || p.lost.held[op.ID] != nil || p.lost.early[op.ID] != nil || p.isLocal(op.ID)) {
 		p.poll(op, now) // a repeated acquire
 		return
 	}
@@ -55,7 +55,7 @@ func (p *Process) decide(s *Session, tk *ticket, op *store.Op, force bool, now s
 		return
 	}
 	r.Reason = store.Reason{Code: store.CodeStore, Behind: store.CodeStore, Limit: -1, At: retry}
-	full := len(o.line) >= p.spec.MaxWaiting || o.newcomers() >= maxSayings
+	full := len(o.queue) >= p.spec.MaxWaiting || o.newcomers() >= maxDeferred
 	// Without a retry time the ticket waits for the store, which may be back at any moment.
 	if op.Wait == 0 || full || op.Wait > 0 && retry > now.Add(op.Wait) {
 		if r.State = store.Refused; full && op.Wait != 0 {
@@ -66,13 +66,13 @@ func (p *Process) decide(s *Session, tk *ticket, op *store.Op, force bool, now s
 	if tk.id.N == 0 {
 		tk.id = p.newID(s.ID, true)
 	}
-	o.insert(&islander{tk: tk, deadline: deadlineOf(op.Wait, now), retry: retry, order: p.arrives()})
+	o.insert(&localWaiter{tk: tk, deadline: deadlineOf(op.Wait, now), retry: retry, order: p.arrives()})
 	r.State, r.ID = store.Waiting, tk.id
 }
 
 // newcomers returns how many tickets wait here only.
 func (o *outage) newcomers() (n int) {
-	for _, w := range o.line {
+	for _, w := range o.queue {
 		if !w.stored {
 			n++
 		}
@@ -84,7 +84,7 @@ func (o *outage) newcomers() (n int) {
 func (p *Process) allow(tk *ticket, now store.Time) (ok bool, retry store.Time) {
 	o := p.lost
 	switch {
-	case o.isle == nil:
+	case o.island == nil:
 		return false, 0
 	case o.halted:
 		return false, now.Add(100 * time.Millisecond)
@@ -98,7 +98,7 @@ func (p *Process) allow(tk *ticket, now store.Time) (ok bool, retry store.Time) 
 // isFirst reports whether no ticket ahead in the queue needs the same meters.
 func (p *Process) isFirst(tk *ticket) bool {
 	claims := map[meterKey]bool{}
-	for _, w := range p.lost.line {
+	for _, w := range p.lost.queue {
 		if w.tk.rank() > tk.rank() {
 			break
 		}
@@ -123,15 +123,15 @@ func (p *Process) grant(tk *ticket, now store.Time) {
 	p.take(tk, now)
 	o.granted++
 	o.held[tk.id] = tk
-	o.user = who{tk.agent, tk.class}
-	o.users[tk.id.Session] = o.user
+	o.agent = agent{tk.agent, tk.class}
+	o.agents[tk.id.Session] = o.agent
 	o.due = max(o.due, tk.due)
 }
 
 // collect ends a ticket that is spent with its grant, once its caller knows of the grant.
 func (o *outage) collect(tk *ticket, now store.Time) {
 	if tk.once && o.held[tk.id] != nil {
-		o.isle.Close(tk.number, int64(now))
+		o.island.Close(tk.number, int64(now))
 		delete(o.held, tk.id)
 	}
 }
@@ -163,8 +163,8 @@ func (p *Process) poll(op *store.Op, now store.Time) {
 		if op.TTL > 0 && op.TTL <= store.MaxTTL && o.held[id] == nil {
 			tk.due = now.Add(op.TTL)
 		}
-	case p.queue[id] != nil:
-		w := p.queue[id]
+	case p.stored[id] != nil:
+		w := p.stored[id]
 		w.kept, w.decided = true, 0 // the caller is back and wants to be told
 		if i := p.enter(w); i != nil {
 			o.insert(i)
@@ -179,12 +179,12 @@ func (p *Process) poll(op *store.Op, now store.Time) {
 // when to call it again; 0: time alone makes no room.
 func (p *Process) Serve(now store.Time) (told []store.ID, next store.Time) {
 	o := p.lost
-	if o == nil || len(o.line) == 0 {
+	if o == nil || len(o.queue) == 0 {
 		return nil, 0
 	}
-	var ahead []*islander
+	var ahead []*localWaiter
 	claims := map[meterKey]bool{}
-	for _, w := range o.line {
+	for _, w := range o.queue {
 		if w.deadline != 0 && w.deadline <= now {
 			told = append(told, w.tk.id)
 			p.retire(w, now)
@@ -212,7 +212,7 @@ func (p *Process) Serve(now store.Time) (told []store.ID, next store.Time) {
 			}
 		}
 	}
-	o.line = ahead
+	o.queue = ahead
 	slices.SortFunc(told, compareIDs)
 	return told, next
 }
