@@ -11,7 +11,8 @@ IMAGE         ?= sluice
 LINT_VERSION  ?= v2.14.0
 # How many packages are tested at a time. Many tests wait more than they compute, so four keep two cores busy.
 ATONCE        ?= 4
-# What runs under the race detector: the code that goroutines meet in. What decides has none.
+# What runs under the race detector: the code that goroutines meet in. What decides has none. Its tests run once: race leaves out ALONE, and
+# unit runs of these packages ALONE alone.
 CORE          := . ./store/filestore ./store/memstore ./store/redisstore ./store/redisstore/internal/redisconn ./store/remotestore \
 	./eventlog/... ./deadletter/... ./sluicehttp/... ./proxy/... ./daemon/... ./alert/... ./internal/estimate/... ./internal/history/... ./internal/ledger/...
 # The same, with dependencies that take long to compile for the detector.
@@ -21,8 +22,12 @@ CORELARGE     := ./scaler/... ./internal/metrics/... ./internal/topview/... ./in
 MANYGRANTS    := Shares|Claims
 # Groups of the suite that are about the pool alone, which is the same behind every kind of Redis.
 POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ramp|Probe|Turns|Guard|Settle|Observe|Members|Snapshot|Odd|Launch
-# Tests in which no goroutines meet: they run once, without the race detector.
-ALONE         := ^TestStore$$/($(POOLONLY))|OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|ByTheFastPath|SameTrace|Garbage|Storm|Kills|CutOff|Arrivals|SameDecisions|DecidesTheSame|SameStateAgain|Alike|TooLarge|BoundsOfTheirOwn|QuotaLast
+# More of them: on a Cluster, behind Sentinels and through a daemon they take seconds, for what they show on one Redis as well.
+ONEREDIS      := $(POOLONLY)|Crowd|Kinds|Slots|Scopes
+# Tests in which no goroutines meet, and tests that measure what the detector changes: they run without it. APART has the packages they are in
+# (TestTestsOfTheCoreRunOnce).
+ALONE         := ^TestStore$$/($(POOLONLY))|OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|ByTheFastPath|SameTrace|Garbage|Storm|Kills|CutOff|Arrivals|SameDecisions|DecidesTheSame|SameStateAgain|Alike|TooLarge|BoundsOfTheirOwn|QuotaLast|AllocatesNothing|CostsNextToNothing|NoCopyOfTheState
+APART         := . ./store/filestore ./store/memstore ./store/redisstore ./store/remotestore ./deadletter ./internal/ledger
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites race race-large bench-check bench compare page keda envoy chart grafana compat hosts soak faults-check faults chaos proof fuzz windows
@@ -85,14 +90,16 @@ lint: ## vet, staticcheck, dropped errors and assignments without effect, in one
 	bin/lint ./...
 	bin/systems windows/amd64 ./...
 
-# Groups about the pool alone run on one Redis here; store-suites runs them on a Cluster, behind Sentinels and through a daemon, and those
+# Of the core only ALONE: race runs the rest. Groups about the pool alone run on one Redis here; store-suites runs them on a Cluster, behind Sentinels and through a daemon, and those
 # with many grants on any Redis. The fleet starts twenty processes: it runs when nothing else does. Tests that run the command share one.
 # lint has looked at all of it, more closely than go test would.
 unit: need-redis need-node test-binary
 	scripts/need-intercept-tools git curl python3
 	SLUICE_TEST_BINARY=$(CURDIR)/bin/test/sluice $(GO) test -vet=off -p $(ATONCE) -timeout 14m \
-		-skip 'TestStore(OnACluster|BehindSentinels|ThroughADaemon)/($(POOLONLY))|TestStoreOnOneServer/($(MANYGRANTS))|SameDecisions(OnACluster|BehindSentinels)' \
-		$$($(GO) list ./... | grep -v -e /test/fleet -e /test/sdk)
+		$$($(GO) list ./... | grep -v -e /test/fleet -e /test/sdk | grep -vxF "$$($(GO) list $(CORE))")
+	$(GO) test -vet=off -p $(ATONCE) -timeout 14m -run '$(ALONE)' \
+		-skip 'TestStore(OnACluster|BehindSentinels|ThroughADaemon)/($(ONEREDIS))|TestStore(OnACluster|BehindSentinels)/Waiting/thousands|TestStoreOnOneServer/($(MANYGRANTS))|SameDecisions(OnACluster|BehindSentinels)' \
+		$(APART)
 	$(GO) test -vet=off ./test/fleet
 
 test-binary: # without what debuggers need it is linked sooner
