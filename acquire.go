@@ -293,8 +293,8 @@ func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells ui
 // giveBackWithin bounds how long a caller waits after its deadline.
 const giveBackWithin = 100 * time.Millisecond
 
-// giveBack cancels a ticket that no caller will use. If that fails, the store expires it: at once after a deadline,
-// which it knows. A caller that goes away by itself may wait for that; others must not.
+// giveBack cancels a ticket that no caller will use. If that fails, it is tried again later. A caller that goes away by
+// itself may wait for that; others must not.
 func (r *resource) giveBack(ctx context.Context, id store.ID) {
 	end := context.WithoutCancel(ctx)
 	if !errors.Is(ctx.Err(), context.Canceled) {
@@ -302,7 +302,9 @@ func (r *resource) giveBack(ctx context.Context, id store.ID) {
 		end, cancel = context.WithTimeout(end, giveBackWithin)
 		defer cancel()
 	}
-	_ = r.send(end, []store.Op{{Kind: store.OpCancel, ID: id}})
+	if err := r.send(end, []store.Op{{Kind: store.OpCancel, ID: id}}); err != nil {
+		r.again(report{id: id, closed: true, unsent: true}, err)
+	}
 }
 
 // collect asks for the decision about a waiting ticket.

@@ -2,6 +2,7 @@ package sluice
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,14 +25,17 @@ import (
 // behind the list: refusals, stated limits, tickets that were attached by their ids. Reading the state and Gate.Close
 // send the list first.
 //
-// A report whose call fails is not lost. Either the store has kept it ([store.ErrKept]), or it goes back into the list
-// and is sent again. From the failure until a call succeeds, every report waits for its call and returns its error.
+// A report whose call fails is not lost. Either the store has kept it ([store.ErrKept]), or it goes into the list and is
+// sent again. From the failure until a call succeeds, every report waits for its call and returns its error. This holds
+// for all stores, and for tickets that are given back: otherwise they would stay in flight until they expire.
 const (
 	lateWithin = 2 * time.Millisecond
 	lateMost   = 64 // reports in the list, and in a batch
 	// How long after a failure the list is sent again, if no call takes it along. The time doubles with each failure.
 	lateRetry    = 100 * time.Millisecond
 	lateRetryMax = 5 * time.Second
+	// mostKept bounds the list of reports that are sent again. Tickets beyond it expire.
+	mostKept = 4096
 )
 
 // late holds the reports of one resource.
@@ -62,6 +66,7 @@ type report struct {
 	answered bool // ok, and no limits stated
 	closed   bool
 	spent    bool
+	unsent   bool                   // closed, and it is to be given back
 	used     [store.MaxLimits]int64 // as for OpClose
 }
 
@@ -113,6 +118,34 @@ func (r *resource) closeLate(id store.ID, spent bool, usage []Amount) (done bool
 	p.closed, p.spent = true, spent
 	r.setUsage(&p.used, usage)
 	return true, r.added()
+}
+
+// again queues a report whose call has failed, unless the store has kept it or is closed.
+func (r *resource) again(p report, err error) {
+	if errors.Is(err, store.ErrKept) || errors.Is(err, store.ErrClosed) {
+		return
+	}
+	l := &r.late
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	old := l.find(p.id)
+	switch {
+	case old == nil && len(l.list) >= mostKept:
+		return
+	case old == nil:
+		*l.add() = p
+	case !old.closed:
+		p.answered = p.answered || old.answered
+		*old = p
+	}
+	l.postpone()
+	r.arm()
+}
+
+// postpone sets the time of the next try after a failure. The list is locked.
+func (l *late) postpone() {
+	l.retry = min(max(2*l.retry, lateRetry), lateRetryMax)
+	l.due = time.Now().Add(l.retry)
 }
 
 // find returns the report about a ticket, or nil. The list is locked.

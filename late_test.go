@@ -358,12 +358,12 @@ func TestReadingAndClosingSendReports(t *testing.T) {
 	})
 }
 
-// A report whose call fails is sent again until it arrives. Meanwhile reports return the error.
+// A report whose call fails is sent again until it arrives, also if its caller waited for the call and got the error.
 func TestFailedReportIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTapped(t)
 		g := s.open(t, sluice.Config{}, places(10))
-		a, b := acquire(t, g, from("a")), acquire(t, g, from("b"))
+		a, b, c := acquire(t, g, from("a")), acquire(t, g, from("b")), acquire(t, g, from("c"))
 		s.got()
 		answer(t, a, fine)
 		end(t, a)
@@ -372,19 +372,41 @@ func TestFailedReportIsSentAgain(t *testing.T) {
 		if err := b.Close(); !errors.Is(err, sluice.ErrStore) {
 			t.Errorf("a close after the failure: %v", err)
 		}
-		if got := s.got(); len(got) != 2 || got[1] != "answer 1, close 1, close 2" {
+		if err := c.Cancel(); !errors.Is(err, sluice.ErrStore) {
+			t.Errorf("a cancel after the failure: %v", err)
+		}
+		if got := s.got(); len(got) != 3 || got[2] != "answer 1, close 1, close 2, cancel 3" {
 			t.Errorf("the store got %q", got)
 		}
 		s.recover()
 		time.Sleep(10 * time.Second)
-		s.want(t, "when it is back", "answer 1, close 1")
-		end(t, b)
+		s.want(t, "when it is back", "answer 1, close 1, close 2, cancel 3")
 		if n := state(t, g).InFlight; n != 0 {
 			t.Errorf("%d in flight", n)
 		}
+		end(t, b) // a second time
+		time.Sleep(within)
 		s.got()
 		pass(t, g, from("a"))
 		s.want(t, "as before", "acquire")
+	})
+}
+
+// A process that asks only once reports nothing late. What it could not report is sent again all the same.
+func TestFailedEndOfAOneShotProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTapped(t)
+		g := s.open(t, sluice.Config{OneShot: true}, places(10))
+		ticket := acquire(t, g, from("a"))
+		s.fail(store.ErrUnavailable)
+		if err := ticket.Close(); !errors.Is(err, sluice.ErrStore) {
+			t.Errorf("the close: %v", err)
+		}
+		s.recover()
+		time.Sleep(time.Second)
+		if n := state(t, g).InFlight; n != 0 {
+			t.Errorf("%d in flight", n)
+		}
 	})
 }
 

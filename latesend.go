@@ -28,15 +28,14 @@ var batches = sync.Pool{New: func() any { return &batch{reports: make([]report, 
 // send applies ops, in one batch behind the reports of the list.
 func (r *resource) send(ctx context.Context, ops []store.Op) error {
 	l := &r.late
-	if !l.on {
-		return r.pool.Apply(ctx, ops)
-	}
 	if l.busy.Load() == 0 {
 		if len(ops) == 0 {
 			return nil
 		}
 		err := r.pool.Apply(ctx, ops)
-		l.heard(ctx, ops, err)
+		if l.on {
+			l.heard(ctx, ops, err)
+		}
 		return err
 	}
 	b := l.board(ops)
@@ -69,7 +68,11 @@ func (l *late) board(ops []store.Op) *batch {
 		if p.answered {
 			b.ops = append(b.ops, store.Op{Kind: store.OpAnswer, ID: p.id, Verdict: store.VerdictOK})
 		}
-		if p.closed {
+		switch {
+		case p.unsent:
+			b.ops = append(b.ops, store.Op{Kind: store.OpCancel, ID: p.id})
+			continue
+		case p.closed:
 			b.ops = append(b.ops, store.Op{Kind: store.OpClose, ID: p.id, Spent: p.spent, Amounts: p.used})
 			continue
 		}
@@ -132,13 +135,10 @@ func (r *resource) landed(ctx context.Context, b *batch, err error) {
 	case errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrKept):
 	default:
 		l.putBack(b.reports)
-		wait := lateWithin
-		if !endedBy(ctx, err) || r.observe {
-			l.retry = min(max(2*l.retry, lateRetry), lateRetryMax)
-			wait = l.retry
+		if l.due = time.Now().Add(lateWithin); !endedBy(ctx, err) || r.observe {
+			l.postpone()
 		}
 		if len(l.list) > 0 {
-			l.due = time.Now().Add(wait)
 			r.arm()
 		}
 	}
@@ -189,9 +189,6 @@ func (l *late) tellLanded(number uint64) {
 
 // wait waits for the batches in progress.
 func (l *late) wait(ctx context.Context) {
-	if !l.on {
-		return
-	}
 	l.mu.Lock()
 	if l.open == 0 {
 		l.mu.Unlock()
@@ -225,9 +222,6 @@ func (r *resource) flush(ctx context.Context) (err error) {
 // endLate sends the list for the last time. From now on every report waits for its call.
 func (r *resource) endLate() error {
 	l := &r.late
-	if !l.on {
-		return nil
-	}
 	l.mu.Lock()
 	l.closed = true
 	if l.timer != nil {

@@ -205,7 +205,11 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 	op := &x.ops[0]
 	*op = r.answerOp(store.OpAnswer, t.request(), a)
 	op.ID = t.id
-	if err := r.apply(ctx, x.ops[:]); err != nil && !r.harmless(err) {
+	err = r.apply(ctx, x.ops[:])
+	if err != nil && a.Verdict == store.VerdictOK {
+		r.again(report{id: t.id, answered: true}, err)
+	}
+	if err != nil && !r.harmless(err) {
 		return false, r.storeError(err)
 	} else if err == nil {
 		if err := r.gone(t.id, op.Result.State); err != nil {
@@ -234,6 +238,7 @@ func (t Ticket) request() *Request {
 func (t Ticket) Close(usage ...Amount) error {
 	if r := t.resource; len(usage) == 0 && r != nil && r.plain && r.quick != nil && t.money == nil && t.granted != 0 && !t.isPlaceless() {
 		if err := r.quick.CloseTicket(t.id, false); err != nil { // the fast path: the same as close
+			r.again(report{id: t.id, closed: true}, err)
 			return r.storeError(err)
 		}
 		return nil
@@ -281,6 +286,7 @@ func (t Ticket) endInStore(spent bool, usage []Amount) error {
 	r := t.resource
 	if r.quick != nil && len(usage) == 0 && t.granted != 0 {
 		if err := r.quick.CloseTicket(t.id, spent); err != nil {
+			r.again(report{id: t.id, closed: true, spent: spent}, err)
 			return r.storeError(err)
 		}
 		return nil
@@ -302,7 +308,11 @@ func (t Ticket) settle(spent bool, usage []Amount) error {
 	op := &x.ops[0]
 	*op = store.Op{Kind: store.OpClose, ID: t.id, Spent: spent}
 	r.setUsage(&op.Amounts, usage)
-	if err := r.apply(context.Background(), x.ops[:]); r.harmless(err) {
+	err := r.apply(context.Background(), x.ops[:])
+	if err != nil {
+		r.again(report{id: t.id, closed: true, spent: spent, used: op.Amounts}, err)
+	}
+	if r.harmless(err) {
 		return nil
 	} else if err != nil {
 		return r.storeError(err)
@@ -327,7 +337,11 @@ func (t Ticket) cancel() error {
 	r := t.resource
 	if !t.isPlaceless() {
 		ops := [1]store.Op{{Kind: store.OpCancel, ID: t.id}}
-		if err := r.apply(context.Background(), ops[:]); err != nil && !r.harmless(err) {
+		err := r.apply(context.Background(), ops[:])
+		if err != nil {
+			r.again(report{id: t.id, closed: true, unsent: true}, err)
+		}
+		if err != nil && !r.harmless(err) {
 			return r.storeError(err)
 		} else if err == nil && ops[0].Result.State == store.Unknown {
 			return r.gone(t.id, store.Unknown)
