@@ -70,6 +70,7 @@ test-all: test golangci race-large bench-check store-suites page ## test, and th
 	$(GO) test -count=1 -tags slow -run ARealRun ./test/through
 	SLUICE_STRICT=1 $(GO) test -count=1 -run 'Shares|LoneClass|ChainAcross' ./test/fleet ./test/agents
 	$(GO) test -count=1 -tags slow -run KilledHolders -v ./test/agents
+	$(GO) test -count=1 -tags slow -run TestScale -v ./sim
 	scripts/need-intercept-tools gh && $(GO) test -count=1 -timeout 20m -tags slow ./test/intercept
 	$(MAKE) chart grafana envoy compat windows
 	SLUICE_STRICT=1 $(MAKE) hosts

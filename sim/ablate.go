@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 
@@ -72,26 +73,23 @@ var mechanisms = []mechanism{
 }
 
 // Ablate runs sc under the gate, and under the gate without each mechanism. It calls
-// progress, if there is one, before each run and now and then during it.
-func Ablate(sc *Scenario, seed uint64, progress func(Progress)) (*Ablation, error) {
+// progress, if there is one, before each run and now and then during it. It ends early, with
+// the error of ctx, when that is done.
+func Ablate(ctx context.Context, sc *Scenario, seed uint64, progress func(Progress)) (*Ablation, error) {
 	a := &Ablation{Scenario: sc.Name, About: sc.About, Seed: seed, Without: []Variant{}}
 	top := len(sc.classes()) - 1
 	for i := range sc.Fleet {
 		top = min(top, sc.Fleet[i].Class)
 	}
 	a.Class = sc.classes()[top].Name
-	at := Progress{Runs: 1 + len(mechanisms)}
+	f := &follower{ctx: ctx, to: progress, at: Progress{Runs: 1 + len(mechanisms)}}
 	for _, m := range slices.Concat([]mechanism{{name: "nothing", does: "the gate with its defaults"}}, mechanisms) {
-		at.Strategy = "without " + m.name
-		v, err := m.leaveOut(sc, seed, top, func(part float64) {
-			if at.Part = part; progress != nil {
-				progress(at)
-			}
-		})
-		if err != nil {
+		f.at.Strategy = "without " + m.name
+		v, err := m.leaveOut(sc, seed, top, f)
+		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return nil, err
 		}
-		if at.Done++; at.Done == 1 {
+		if f.at.Done++; f.at.Done == 1 {
 			a.Full = *v
 			continue
 		}
@@ -102,7 +100,7 @@ func Ablate(sc *Scenario, seed uint64, progress func(Progress)) (*Ablation, erro
 }
 
 // leaveOut runs the gate without m.
-func (m *mechanism) leaveOut(sc *Scenario, seed uint64, top int, progress func(float64)) (*Variant, error) {
+func (m *mechanism) leaveOut(sc *Scenario, seed uint64, top int, f *follower) (*Variant, error) {
 	r := newRun(sc, func(d *desk) strategy {
 		sp := spec(d.sc)
 		if m.spec != nil {
@@ -114,14 +112,13 @@ func (m *mechanism) leaveOut(sc *Scenario, seed uint64, top int, progress func(f
 	}, LightTail, seed)
 	y := r.tally
 	y.fairness = newFairness(sc)
-	r.tick = func() { progress(1 - float64(y.left)/float64(max(sc.calls(), 1))) }
-	r.tick()
+	f.follow(r)
 	if err := r.finishAll(); err != nil {
 		return nil, err
 	}
 	v := &Variant{
 		Name: m.name, Does: m.does, Calls: sc.calls(), Finished: y.done, Throttled: y.throttled,
-		Utilization: round(admits(sc, y.lanes, seed).utilization(y.accepted)), Makespan: round(y.span.seconds()), Jain: y.fairness.index(),
+		Utilization: round(admits(sc, y.lanes, seed, f.still).utilization(y.accepted)), Makespan: round(y.span.seconds()), Jain: y.fairness.index(),
 	}
 	v.WaitMean, v.WaitP95 = waits(y.classes[top].waits)
 	return v, nil

@@ -13,7 +13,7 @@ func ablated(t *testing.T, src string) (*Variant, map[string]*Variant) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := Ablate(sc, 1, nil)
+	a, err := Ablate(t.Context(), sc, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestAblateMeasuresTheSameGate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := Ablate(sc, 2, nil)
+	a, err := Ablate(t.Context(), sc, 2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestAblateMeasuresTheSameGate(t *testing.T) {
 		t.Errorf("%+v, but simulate says %+v", v, f)
 	}
 	runs := 0
-	again, err := Ablate(sc, 2, func(p Progress) { runs = max(runs, p.Done+1) })
+	again, err := Ablate(t.Context(), sc, 2, func(p Progress) { runs = max(runs, p.Done+1) })
 	if err != nil || !reflect.DeepEqual(a, again) || runs != 1+len(mechanisms) {
 		t.Errorf("another run with the same seed differs, or tells of %d runs: %v", runs, err)
 	}
@@ -128,10 +128,8 @@ func TestFairnessByHand(t *testing.T) {
 			f.satisfied(calls[agent], true)
 		}
 	}
-	for range 100 {
-		f.demanded(calls[0])
-		f.demanded(calls[1])
-	}
+	f.demanded(&arrival{agent: calls[0].agent, n: 100})
+	f.demanded(&arrival{agent: calls[1].agent, n: 100})
 	serve(0, 30) // the slice in which they came does not count
 	if f.index() != nil {
 		t.Errorf("%v before there was a slice", *f.index())
@@ -141,7 +139,7 @@ func TestFairnessByHand(t *testing.T) {
 	if got, want := f.index(), 30.0*30/(2*(400+100)); got == nil || math.Abs(*got-want) > 1e-9 {
 		t.Errorf("%v, want %v", got, want)
 	}
-	f.demanded(calls[3]) // one alone in its class is even with nobody
+	f.demanded(&arrival{agent: calls[3].agent, n: 1}) // one alone in its class is even with nobody
 	serve(3, 1)
 	if f.slices != 1 {
 		t.Errorf("%d slices", f.slices)

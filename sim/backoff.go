@@ -25,10 +25,11 @@ func (b *backoff) answered(c *call, resp Response) {
 		b.giveUp(c)
 		return
 	}
-	b.retry(c, store.Time(b.delay(c.sends-1, resp).Microseconds()), func() { b.send(c) })
+	b.retry(c, store.Time(b.delay(c.sends-1, resp).Microseconds()), b.send)
 }
 
 func (*backoff) ended(*call, usage) {}
+func (*backoff) blind() bool        { return true }
 
 func newFixedInterval(r *desk) strategy {
 	return &backoff{desk: r, delay: func(int, Response) time.Duration { return 5 * time.Second }}

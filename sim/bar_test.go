@@ -18,8 +18,8 @@ var bars = map[string]bar{"research": {utilization: 0.90, statistical: true}}
 // every scenario with the same defaults, and not for one lucky seed.
 func TestSluiceMeetsItsBar(t *testing.T) {
 	for _, sc := range Builtin() {
-		if sc.Name == "squad" || sc.Name == "subscription" {
-			continue // TestSquadLetsALateP0ThroughAtOnce and TestAWeekOfASubscriptionLasts ask for this and more
+		if sc.Name == "squad" || sc.Name == "subscription" || sc.Name == "scale" {
+			continue // TestSquadLetsALateP0ThroughAtOnce, TestAWeekOfASubscriptionLasts and TestScale ask for this and more
 		}
 		t.Run(sc.Name, func(t *testing.T) {
 			bar, special := bars[sc.Name]
@@ -57,7 +57,7 @@ func alone(t *testing.T, sc *Scenario, net Delay, seed uint64) Figures {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return figures("sluice", r, newIdeal(sc, net, seed), seed)
+	return figures("sluice", r, newIdeal(sc, net, seed, nil), seed, nil)
 }
 
 // Counting grants by their own time is not enough, even in one perfect queue for
@@ -84,9 +84,9 @@ func TestOutsideUseIsSeenByTheOracleToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone := newIdeal(sc, LightTail, 1).span.seconds()
+	alone := newIdeal(sc, LightTail, 1, nil).span.seconds()
 	sc.Outside = Rate{N: 25, Window: time.Minute}
-	shared := newIdeal(sc, LightTail, 1).span.seconds()
+	shared := newIdeal(sc, LightTail, 1, nil).span.seconds()
 	if shared < 1.5*alone {
 		t.Errorf("with half the quota used by others the ideal is %.0f s, without %.0f s", shared, alone)
 	}

@@ -14,8 +14,8 @@ import (
 
 // Bounds of what a scenario may state, besides those of rates.
 const (
-	maxAgents = 1_000
-	maxCalls  = 200_000
+	maxAgents = 100_000
+	maxCalls  = 3_000_000
 	maxSpan   = 31 * 24 * time.Hour // of any time, and of the whole run
 	maxSigma  = 5
 	maxPrice  = 1_000_000
@@ -53,6 +53,12 @@ func (c *checker) scenario(f *fileScenario) *Scenario {
 	if sc.Horizon == 0 {
 		c.fail("horizon", "has to be positive")
 	}
+	for i, name := range f.Compare {
+		if !slices.Contains(Strategies(), name) {
+			c.fail(fmt.Sprintf("compare[%d]", i), "%q is not one of %s", name, strings.Join(Strategies(), "; "))
+		}
+	}
+	sc.Compare = f.Compare
 	c.provider(sc, &f.Provider)
 	c.fleet(sc, f.Agents)
 	if c.err == nil {
@@ -65,26 +71,32 @@ func (c *checker) fleet(sc *Scenario, agents []fileAgent) {
 	if len(agents) == 0 {
 		c.fail("agents", "at least one is needed")
 	}
+	names := map[string]bool{}
 	for i := range agents {
 		f := &agents[i]
 		path := fmt.Sprintf("agents[%d].", i)
 		c.between(path+"count", int64(f.Count), 0, maxAgents)
+		c.between(path+"machines", int64(f.Machines), 0, max(int64(f.Count), 1))
+		within := c.duration(path+"within", f.Within, 0)
 		if c.err != nil {
 			return
 		}
 		a := c.agent(path, f)
 		for n := range max(f.Count, 1) {
 			one := a
+			one.Start += within * time.Duration(n) / time.Duration(max(f.Count, 1))
+			one.Machine = fmt.Sprintf("machine-%d", n%max(f.Machines, 1)+1)
 			if f.Count > 1 {
 				one.Name = fmt.Sprintf("%s-%d", a.Name, n+1)
 			}
-			if slices.ContainsFunc(sc.Fleet, func(b Agent) bool { return b.Name == one.Name }) {
+			if names[one.Name] {
 				c.fail(path+"name", "there is an agent called %s already", one.Name)
 			}
+			names[one.Name] = true
 			sc.Fleet = append(sc.Fleet, one)
 		}
 		if len(sc.Fleet) > maxAgents {
-			c.fail("agents", "more than %d in all", maxAgents)
+			c.fail("agents", "%d agents are more than %d", len(sc.Fleet), maxAgents)
 		}
 		if n := sc.calls(); n > maxCalls {
 			c.fail(path+"calls", "%d calls in all are more than %d", n, maxCalls)

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ agents:
 		fmt.Println(err)
 		return
 	}
-	rep, err := sim.Simulate(sc, 1, nil)
+	rep, err := sim.Simulate(context.Background(), sc, 1, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -31,9 +31,9 @@ func newFairness(sc *Scenario) *fairness {
 	return f
 }
 
-func (f *fairness) demanded(c *call) {
+func (f *fairness) demanded(a *arrival) {
 	if f != nil {
-		f.of[c.agent.index].left++
+		f.of[a.agent.index].left += a.n
 	}
 }
 

@@ -1,91 +1,169 @@
 package sim
 
-import "github.com/sluicehq/sluice/store"
+import (
+	"container/heap"
 
-// fairQueue is weighted fair order in its simplest form, for the oracle: the
-// class that has had least for its weight goes first, the agents of a class
-// take turns. It is slow and easy to check.
+	"github.com/sluicehq/sluice/store"
+)
+
+// fairQueue is weighted fair order for the oracle: the class that has had least for its
+// weight goes first, the agents of a class take turns.
 type fairQueue struct {
 	classes []store.Class
-	served  map[int]float64 // by class: calls over weight
-	turns   map[*agent]int  // by agent: calls let in
-	waiting map[*agent][]*call
-	agents  []*agent // in the order they first came
+	served  []float64 // by class: calls over weight
+	agents  []*turn   // by index; nil: it has not come yet
+	came    int       // how many have
+	lines   []*line   // those of a class apart for each model
+}
+
+// line are the agents of one class whose first call is for one model, by turns.
+type line struct {
+	class   int
+	model   string
+	turns   []*turn // a heap
+	refused bool
+}
+
+// turn is one agent in the queue.
+type turn struct {
+	agent   *agent
+	order   int // when it first came, among all agents
+	had     int // calls let in
+	waiting []*call
 }
 
 func (q *fairQueue) add(c *call) {
-	if q.waiting == nil {
-		q.served, q.turns, q.waiting = map[int]float64{}, map[*agent]int{}, map[*agent][]*call{}
+	if q.served == nil {
+		q.served = make([]float64, len(q.classes))
 	}
-	a := c.agent
-	if _, known := q.waiting[a]; !known {
-		q.agents = append(q.agents, a)
+	for len(q.agents) <= c.agent.index {
+		q.agents = append(q.agents, nil)
 	}
-	if len(q.waiting[a]) == 0 {
-		q.rejoin(a)
+	t := q.agents[c.agent.index]
+	if t == nil {
+		t = &turn{agent: c.agent, order: q.came}
+		q.agents[c.agent.index] = t
+		q.came++
 	}
-	q.waiting[a] = append(q.waiting[a], c)
+	t.waiting = append(t.waiting, c)
+	if len(t.waiting) == 1 {
+		q.rejoin(t)
+		heap.Push(q.line(t), t)
+	}
+}
+
+// line is where t stands.
+func (q *fairQueue) line(t *turn) *line {
+	class, model := t.agent.Class, t.waiting[0].asks.Model
+	refused := false
+	for _, l := range q.lines {
+		if l.model != model {
+			continue
+		}
+		if l.class == class {
+			return l
+		}
+		refused = l.refused
+	}
+	l := &line{class: class, model: model, refused: refused}
+	q.lines = append(q.lines, l)
+	return l
 }
 
 // rejoin brings one that had nothing to do level with those who had: idle time
 // earns no credit.
-func (q *fairQueue) rejoin(a *agent) {
-	class, turn := -1.0, -1
-	idle := true
-	for _, b := range q.agents {
-		if len(q.waiting[b]) == 0 {
+func (q *fairQueue) rejoin(t *turn) {
+	class, had := -1.0, -1
+	for _, l := range q.lines {
+		if len(l.turns) == 0 {
 			continue
 		}
-		if s := q.served[b.Class]; class < 0 || s < class {
+		if s := q.served[l.class]; class < 0 || s < class {
 			class = s
 		}
-		if b.Class == a.Class {
-			idle = false
-			if turn < 0 || q.turns[b] < turn {
-				turn = q.turns[b]
-			}
+		if first := l.turns[0].had; l.class == t.agent.Class && (had < 0 || first < had) {
+			had = first
 		}
 	}
-	if idle {
-		q.served[a.Class] = max(q.served[a.Class], class)
+	if had < 0 {
+		q.served[t.agent.Class] = max(q.served[t.agent.Class], class)
 	}
-	q.turns[a] = max(q.turns[a], turn)
+	t.had = max(t.had, had)
 }
 
 // each offers the first call of each agent in order; those that let returns true
 // for leave the queue, and the order is taken anew.
 func (q *fairQueue) each(let func(*call) bool) {
-	refused := map[string]bool{} // by model: what holds one of them up holds up those behind
+	for _, l := range q.lines {
+		l.refused = false
+	}
 	for {
-		var best *agent
-		for _, a := range q.agents {
-			if len(q.waiting[a]) == 0 || refused[q.waiting[a][0].asks.Model] {
-				continue
-			}
-			if best == nil || q.before(a, best) {
-				best = a
-			}
-		}
+		best := q.best()
 		if best == nil {
 			return
 		}
-		c := q.waiting[best][0]
-		if !let(c) {
-			refused[c.asks.Model] = true
+		t := best.turns[0]
+		if !let(t.waiting[0]) {
+			q.refuse(best.model)
 			continue
 		}
-		q.waiting[best] = q.waiting[best][1:]
-		q.turns[best]++
-		q.served[best.Class] += 1 / float64(q.classes[best.Class].Weight)
+		t.had++
+		q.served[best.class] += 1 / float64(q.classes[best.class].Weight)
+		t.waiting = t.waiting[1:]
+		if len(t.waiting) > 0 && t.waiting[0].asks.Model == best.model {
+			heap.Fix(best, 0)
+			continue
+		}
+		heap.Pop(best)
+		if len(t.waiting) > 0 {
+			heap.Push(q.line(t), t)
+		}
 	}
 }
 
-func (q *fairQueue) before(a, b *agent) bool {
-	if a.Class != b.Class {
-		if sa, sb := q.served[a.Class], q.served[b.Class]; sa != sb {
+// refuse passes over a model: what holds one of its calls up holds up those behind.
+func (q *fairQueue) refuse(model string) {
+	for _, l := range q.lines {
+		l.refused = l.refused || l.model == model
+	}
+}
+
+// best is the line whose first agent is next; nil: there is none.
+func (q *fairQueue) best() *line {
+	var best *line
+	for _, l := range q.lines {
+		if len(l.turns) > 0 && !l.refused && (best == nil || q.before(l, best)) {
+			best = l
+		}
+	}
+	return best
+}
+
+func (q *fairQueue) before(a, b *line) bool {
+	if a.class != b.class {
+		if sa, sb := q.served[a.class], q.served[b.class]; sa != sb {
 			return sa < sb
 		}
-		return a.Class < b.Class
+		return a.class < b.class
 	}
-	return q.turns[a] < q.turns[b]
+	return a.turns[0].before(b.turns[0])
+}
+
+func (t *turn) before(other *turn) bool {
+	if t.had != other.had {
+		return t.had < other.had
+	}
+	return t.order < other.order
+}
+
+func (l *line) Len() int           { return len(l.turns) }
+func (l *line) Less(i, j int) bool { return l.turns[i].before(l.turns[j]) }
+func (l *line) Swap(i, j int)      { l.turns[i], l.turns[j] = l.turns[j], l.turns[i] }
+func (l *line) Push(x any)         { l.turns = append(l.turns, x.(*turn)) }
+func (l *line) Pop() any {
+	last := len(l.turns) - 1
+	t := l.turns[last]
+	l.turns[last] = nil
+	l.turns = l.turns[:last]
+	return t
 }

@@ -35,11 +35,13 @@ func steady(t *testing.T, limit Limit, net, service Delay, calls int) (rate, bou
 		Fleet: []Agent{{Name: "a", Jobs: 1, Calls: calls, Workers: calls}},
 	}
 	var s *timed
-	r, err := simulate(sc, func(r *desk) strategy {
+	r := newRun(sc, func(r *desk) strategy {
 		s = &timed{strategy: newSluice(r), run: r}
 		return s
 	}, net, 1)
-	if err != nil {
+	var sends []store.Time
+	r.tally.sends.all = &sends
+	if err := r.finishAll(); err != nil {
 		t.Fatal(err)
 	}
 	if r.tally.throttled != 0 || r.tally.done != calls {
@@ -57,7 +59,6 @@ func steady(t *testing.T, limit Limit, net, service Delay, calls int) (rate, bou
 		}
 		return m
 	}
-	sends := r.tally.sends
 	return float64(calls-n) / (middle(sends[calls-n:]) - middle(sends[:n])), s.mean()
 }
 

@@ -19,7 +19,7 @@ func (s *sluice) join() {
 // beat keeps a's lease. What comes back is advice for the agent; the requests
 // of those who do not follow it are held just as well.
 func (s *sluice) beat(a *agent) {
-	s.apply(store.Op{Kind: store.OpHeartbeat, Agent: a.Name, User: a.User, Class: uint8(a.Class), Machine: "sim"})
+	s.apply(store.Op{Kind: store.OpHeartbeat, Agent: a.Name, User: a.User, Class: uint8(a.Class), Machine: a.Machine})
 	s.leases[a.index] = s.after(micros(sluiceHeartbeat), func() { s.beat(a) })
 }
 
@@ -32,7 +32,7 @@ func (s *sluice) left(a *agent) {
 		s.cancel(e)
 		s.leases[a.index] = nil
 	}
-	s.apply(store.Op{Kind: store.OpLeave, Agent: a.Name, User: a.User, Class: uint8(a.Class), Machine: "sim"})
+	s.apply(store.Op{Kind: store.OpLeave, Agent: a.Name, User: a.User, Class: uint8(a.Class), Machine: a.Machine})
 }
 
 func micros(d time.Duration) store.Time { return store.Time(d.Microseconds()) }

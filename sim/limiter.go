@@ -35,7 +35,7 @@ func (l *limiter) advance() {
 			l.giveUp(c)
 			continue
 		}
-		at, limit := l.quota.EarliestAccept(l.now, &c.asks)
+		at, limit := l.quota.EarliestAccept(l.now, c.asks)
 		if limit >= 0 {
 			if c.job.deadline != Never {
 				at = min(at, c.job.deadline+1)
@@ -45,7 +45,7 @@ func (l *limiter) advance() {
 			}
 			return
 		}
-		l.quota.Arrive(l.now, &c.asks)
+		l.quota.Arrive(l.now, c.asks)
 		l.waiting = l.waiting[1:]
 		l.send(c)
 	}
@@ -55,8 +55,8 @@ func (l *limiter) answered(c *call, resp Response) {
 	if resp.Accepted {
 		return
 	}
-	l.quota.Done(l.now, &c.asks)
-	l.retry(c, hintOrJitter(l.desk, c, resp), func() { l.want(c) })
+	l.quota.Done(l.now, c.asks)
+	l.retry(c, hintOrJitter(l.desk, c, resp), l.want)
 	l.advance()
 }
 
@@ -65,9 +65,11 @@ func (l *limiter) ended(c *call, used usage) {
 	l.advance()
 }
 
+func (*limiter) blind() bool { return true }
+
 // settle puts what an answer says into a quota that counted the usual size.
 func settle(quota *Provider, now store.Time, c *call, used usage) {
-	req := c.asks
+	req := *c.asks
 	req.Estimate, req.Input = req.Input, used.input
 	quota.Produce(now, &req, used.output)
 	quota.Done(now, &req)
@@ -75,19 +77,27 @@ func settle(quota *Provider, now store.Time, c *call, used usage) {
 
 // perProcess gives every process a limiter that believes it has the whole
 // quota to itself.
-type perProcess []*limiter
-
-func newPerProcess(r *desk) strategy {
-	var p perProcess
-	for range r.sc.Fleet {
-		p = append(p, newLimiter(r, asBuckets(r.sc.Limits)))
-	}
-	return p
+type perProcess struct {
+	*desk
+	limits []Limit
+	of     []*limiter // by agent; nil: it has sent nothing yet
 }
 
-func (p perProcess) want(c *call)                    { p[c.agent.index].want(c) }
-func (p perProcess) answered(c *call, resp Response) { p[c.agent.index].answered(c, resp) }
-func (p perProcess) ended(c *call, used usage)       { p[c.agent.index].ended(c, used) }
+func newPerProcess(r *desk) strategy {
+	return &perProcess{desk: r, limits: asBuckets(r.sc.Limits), of: make([]*limiter, len(r.sc.Fleet))}
+}
+
+func (p *perProcess) want(c *call) {
+	i := c.agent.index
+	if p.of[i] == nil {
+		p.of[i] = newLimiter(p.desk, p.limits)
+	}
+	p.of[i].want(c)
+}
+
+func (p *perProcess) answered(c *call, resp Response) { p.of[c.agent.index].answered(c, resp) }
+func (p *perProcess) ended(c *call, used usage)       { p.of[c.agent.index].ended(c, used) }
+func (*perProcess) blind() bool                       { return true }
 
 // newSharedWindow is the folk rule: one rolling window for everybody, set to 80%
 // of what the provider allows.

@@ -1,7 +1,7 @@
 package sim
 
 // means is what the gate has learned of its callers' sizes: what a call will use is
-// not known before its answer is over.
+// not known before its answer is over. Nil where no limit counts tokens.
 type means map[who]*mean
 
 type who struct{ agent, model string }
@@ -26,6 +26,9 @@ func (m means) of(c *call) *mean {
 }
 
 func (m means) learn(c *call, used usage) {
+	if m == nil {
+		return
+	}
 	usual := m.of(c)
 	usual.n = min(usual.n+1, memory)
 	usual.input += (float64(used.input) - usual.input) / usual.n

@@ -21,40 +21,42 @@ type ideal struct {
 	left     int
 	span     span
 	classes  []span
+
+	onEnter, onDone, onFinish func(*call) // its methods, bound once
 }
 
-func newIdeal(sc *Scenario, net Delay, seed uint64) *ideal {
+func newIdeal(sc *Scenario, net Delay, seed uint64, tick func() bool) *ideal {
 	o := &ideal{
 		loop: newLoop(), sc: sc, net: net.Mean(), left: sc.calls(),
 		provider: NewProvider(sc.Limits, sc.Policy), sizes: sizes{sc: sc, seed: seed}, classes: make([]span, len(sc.classes())),
 		ready: fairQueue{classes: sc.classes()},
 	}
-	_, arrivals := demand(sc)
-	for _, a := range arrivals {
-		o.at(a.at, func() { o.arrive(a) })
-	}
+	o.onEnter, o.onDone, o.onFinish = o.enter, o.done, o.finish
+	_, o.jobs = demand(sc)
+	o.come, o.tick = o.arrive, tick
 	outside(o.loop, sc, o.provider, seed, true, func() bool { return o.left > 0 })
 	o.loop.run(Epoch.Add(sc.Horizon), maxSteps)
-	return o
+	return &ideal{span: o.span, classes: o.classes} // the fleet may go
 }
 
 func (o *ideal) arrive(a arrival) {
 	o.span.begin(o.now)
 	o.classes[a.agent.Class].begin(o.now)
-	a.agent.pending = append(a.agent.pending, a.calls...)
+	a.agent.pending = append(a.agent.pending, a)
 	o.pump(a.agent)
 }
 
 func (o *ideal) pump(a *agent) {
 	for a.busy < a.Workers && len(a.pending) > 0 {
-		c := a.pending[0]
-		a.pending = a.pending[1:]
+		c := a.take()
 		a.busy++
-		o.after(o.net, func() {
-			o.ready.add(c)
-			o.soon()
-		})
+		o.with(c, o.now+o.net, o.onEnter)
 	}
+}
+
+func (o *ideal) enter(c *call) {
+	o.ready.add(c)
+	o.soon()
 }
 
 // soon decides once all that comes in this moment is there.
@@ -73,23 +75,31 @@ func (o *ideal) advance() {
 	o.timer = nil
 	next := Never
 	o.ready.each(func(c *call) bool {
-		req := o.sizes.of(c)
-		at, limit := o.provider.EarliestAccept(o.now, &req)
+		w := &c.wire
+		if w.req == nil {
+			w.req = o.sizes.of(c)
+		}
+		at, limit := o.provider.EarliestAccept(o.now, w.req)
 		if limit >= 0 {
 			next = min(next, at)
 			return false
 		}
-		o.provider.Arrive(o.now, &req)
+		o.provider.take(o.now, w.req, true)
 		service, body := c.usually(o.sc)
-		serve(o.loop, o.provider, &req, service, body, func() {}, func() {
-			o.after(o.net, func() { o.finish(c) })
-			o.soon()
-		})
+		produce(o.loop, o.provider, w.req, service, body)
+		o.with(c, o.now+service+body, o.onDone)
 		return true
 	})
 	if next != Never {
 		o.timer = o.at(next, o.advance)
 	}
+}
+
+// done is the end of c at the provider.
+func (o *ideal) done(c *call) {
+	o.provider.Done(o.now, c.wire.req)
+	o.with(c, o.now+o.net, o.onFinish)
+	o.soon()
 }
 
 func (o *ideal) finish(c *call) {
@@ -99,4 +109,5 @@ func (o *ideal) finish(c *call) {
 	c.agent.busy--
 	o.pump(c.agent)
 	c.follow(o.loop, o.arrive)
+	c.agent.recycle(c)
 }

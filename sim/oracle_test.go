@@ -31,7 +31,7 @@ func TestIdealByHand(t *testing.T) {
 				c.want -= 100 * time.Millisecond // the request is under way while the window is closed
 			}
 			want := c.want + 200*time.Millisecond + 200*time.Millisecond // round trip, service
-			got := time.Duration(newIdeal(sc, still, 1).span.seconds() * float64(time.Second))
+			got := time.Duration(newIdeal(sc, still, 1, nil).span.seconds() * float64(time.Second))
 			if d := got - want; d < -time.Millisecond || d > time.Millisecond {
 				t.Errorf("ideal %v, want %v", got, want)
 			}
@@ -49,7 +49,7 @@ func TestIdealSharesByWeight(t *testing.T) {
 			{Name: "c", Class: 2, Jobs: 1, Calls: 250, Workers: 250},
 		},
 	}
-	o := newIdeal(sc, Delay{}, 1)
+	o := newIdeal(sc, Delay{}, 1, nil)
 	for i, s := range o.classes {
 		// All three finish together, in the last of ten windows.
 		if got := s.seconds(); math.Abs(got-540) > 1 {
@@ -75,7 +75,7 @@ func TestAdmitsCountsOnlyWhileWorkWaited(t *testing.T) {
 		{[]span{{first: at(30), last: at(100)}}, 200},
 		{[]span{{first: at(0), last: at(10)}, {first: at(30), last: at(59)}, {first: at(300), last: at(301)}}, 200},
 	} {
-		if got := admits(sc, []*modelTally{{spans: c.spans}}, 1).admitted; got != c.want {
+		if got := admits(sc, []*modelTally{{spans: c.spans}}, 1, nil).admitted; got != c.want {
 			t.Errorf("spans %v: %d admitted, want %d", c.spans, got, c.want)
 		}
 	}
@@ -88,7 +88,7 @@ func TestAdmitsModelsApart(t *testing.T) {
 		{Name: "b", Jobs: 1, Calls: 100, Workers: 1, Request: Request{Model: "haiku", Input: 1}},
 	}}
 	minute := []span{{first: Epoch, last: Epoch.Add(time.Minute)}}
-	if got := admits(sc, []*modelTally{{model: "opus", spans: minute}, {model: "haiku", spans: minute}}, 1).admitted; got != 40 {
+	if got := admits(sc, []*modelTally{{model: "opus", spans: minute}, {model: "haiku", spans: minute}}, 1, nil).admitted; got != 40 {
 		t.Errorf("%d admitted, want a bucket and a minute's refill for each of two models", got)
 	}
 }
@@ -115,22 +115,22 @@ func TestDelayHasItsMedianAndMean(t *testing.T) {
 }
 
 func TestPeakIsOverAnySecond(t *testing.T) {
-	y := &tally{}
+	var s sends
 	for _, ms := range []int{0, 900, 1100, 1850, 1899, 2200} {
-		y.sends = append(y.sends, Epoch.Add(time.Duration(ms)*time.Millisecond))
+		s.add(Epoch.Add(time.Duration(ms) * time.Millisecond))
 	}
-	if got := y.peak(); got != 4 { // from 900 to 1899
+	if got := s.peak; got != 4 { // from 900 to 1899
 		t.Fatalf("peak %d, want 4", got)
 	}
 }
 
 func TestStarvedIsThreeWindowsWithoutAcceptance(t *testing.T) {
 	sc := &Scenario{Limits: []Limit{{Window: time.Minute}}, Fleet: []Agent{{Jobs: 1, Calls: 2}}}
-	c := &call{agent: &agent{Agent: &sc.Fleet[0]}, job: &job{}}
+	a := &agent{Agent: &sc.Fleet[0]}
+	c := &call{agent: a, job: &job{}, asks: &a.asks}
 	for _, wait := range []time.Duration{179 * time.Second, 181 * time.Second} {
 		y := newTally(sc)
-		y.demanded(Epoch, c)
-		y.demanded(Epoch, c)
+		y.demanded(Epoch, &arrival{agent: a, n: 2})
 		y.reached(Epoch.Add(time.Second), c, Response{Accepted: true})
 		y.reached(Epoch.Add(time.Second+wait), c, Response{Accepted: true})
 		if got := len(y.starved()) > 0; got != (wait > 3*time.Minute) {

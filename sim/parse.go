@@ -19,6 +19,7 @@ type (
 		Price    float64      `yaml:"price"`
 		Walls    fileWalls    `yaml:"walls"`
 		Horizon  string       `yaml:"horizon"`
+		Compare  []string     `yaml:"compare"`
 		Agents   []fileAgent  `yaml:"agents"`
 	}
 	fileWalls struct {
@@ -62,6 +63,8 @@ type (
 		Jobs         int     `yaml:"jobs"`
 		Calls        int     `yaml:"calls"`
 		Start        string  `yaml:"start"`
+		Within       string  `yaml:"within"`
+		Machines     int     `yaml:"machines"`
 		Every        string  `yaml:"every"`
 		Workers      int     `yaml:"workers"`
 		Does         string  `yaml:"does"`

@@ -15,10 +15,13 @@ const pollJitter = time.Second
 type polled struct {
 	*desk
 	quota *Provider
+	again func(*call) // want, bound once
 }
 
 func newPolled(r *desk) strategy {
-	return &polled{desk: r, quota: NewProvider(asBuckets(r.sc.Limits), Policy{})}
+	p := &polled{desk: r, quota: NewProvider(asBuckets(r.sc.Limits), Policy{})}
+	p.again = p.want
+	return p
 }
 
 func (p *polled) want(c *call) {
@@ -26,9 +29,9 @@ func (p *polled) want(c *call) {
 		p.giveUp(c)
 		return
 	}
-	at, limit := p.quota.EarliestAccept(p.now, &c.asks)
+	at, limit := p.quota.EarliestAccept(p.now, c.asks)
 	if limit < 0 {
-		p.quota.Arrive(p.now, &c.asks)
+		p.quota.Arrive(p.now, c.asks)
 		p.send(c)
 		return
 	}
@@ -36,15 +39,17 @@ func (p *polled) want(c *call) {
 		at = p.now
 	}
 	at += store.Time(p.jitter.Int64N(pollJitter.Microseconds())) + 1
-	p.at(at, func() { p.want(c) })
+	p.with(c, at, p.again)
 }
 
 func (p *polled) answered(c *call, resp Response) {
 	if resp.Accepted {
 		return
 	}
-	p.quota.Done(p.now, &c.asks)
-	p.retry(c, hintOrJitter(p.desk, c, resp), func() { p.want(c) })
+	p.quota.Done(p.now, c.asks)
+	p.retry(c, hintOrJitter(p.desk, c, resp), p.again)
 }
 
 func (p *polled) ended(c *call, used usage) { settle(p.quota, p.now, c, used) }
+
+func (*polled) blind() bool { return true }

@@ -1,6 +1,8 @@
 package sim_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -10,7 +12,7 @@ import (
 // Who waits for a long run sees it move, also within a strategy.
 func TestProgressMovesWithinARun(t *testing.T) {
 	var seen []sim.Progress
-	if _, err := sim.Simulate(load(t, "research"), 1, func(p sim.Progress) { seen = append(seen, p) }); err != nil {
+	if _, err := sim.Simulate(t.Context(), load(t, "research"), 1, func(p sim.Progress) { seen = append(seen, p) }); err != nil {
 		t.Fatal(err)
 	}
 	within := false
@@ -30,5 +32,34 @@ func TestProgressMovesWithinARun(t *testing.T) {
 	}
 	if want := 2 * len(sim.Strategies()); len(slices.Compact(runs)) != want || seen[0].Runs != want {
 		t.Errorf("%d runs seen of %d", len(slices.Compact(runs)), want)
+	}
+}
+
+// Who has seen enough does not wait for the end.
+func TestSimulationsEndWithTheirContext(t *testing.T) {
+	for name, simulate := range map[string]func(context.Context, func(sim.Progress)) error{
+		"simulate": func(ctx context.Context, progress func(sim.Progress)) error {
+			_, err := sim.Simulate(ctx, load(t, "squad"), 1, progress)
+			return err
+		},
+		"ablate": func(ctx context.Context, progress func(sim.Progress)) error {
+			_, err := sim.Ablate(ctx, load(t, "squad"), 1, progress)
+			return err
+		},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		after := 0
+		err := simulate(ctx, func(p sim.Progress) {
+			if ctx.Err() != nil {
+				after++
+			}
+			if p.Part > 0.3 {
+				cancel()
+			}
+		})
+		if !errors.Is(err, context.Canceled) || after > 2 {
+			t.Errorf("%s: %v, told %d more times", name, err, after)
+		}
+		cancel()
 	}
 }

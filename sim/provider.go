@@ -26,16 +26,13 @@ type Policy struct {
 type Provider struct {
 	policy Policy
 	limits []Limit
-	rules  []map[string]Rule // by limit, then by model
+	rules  []Rule            // by limit; nil: it counts each model apart, or nothing yet
+	models []map[string]Rule // by limit, then by model
 }
 
 // NewProvider returns a provider nobody has called yet.
 func NewProvider(limits []Limit, policy Policy) *Provider {
-	p := &Provider{policy: policy, limits: limits, rules: make([]map[string]Rule, len(limits))}
-	for i := range p.rules {
-		p.rules[i] = map[string]Rule{}
-	}
-	return p
+	return &Provider{policy: policy, limits: limits, rules: make([]Rule, len(limits))}
 }
 
 // Response is what a provider answers.
@@ -58,14 +55,29 @@ type Header struct {
 }
 
 func (p *Provider) rule(i int, r *Request) Rule {
-	key := ""
 	if p.limits[i].PerModel {
-		key = r.Model
+		return p.ruleOf(i, r.Model)
 	}
-	rule := p.rules[i][key]
+	rule := p.rules[i]
 	if rule == nil {
 		rule = p.limits[i].Rule()
-		p.rules[i][key] = rule
+		p.rules[i] = rule
+	}
+	return rule
+}
+
+// ruleOf is the rule of a limit that counts each model apart.
+func (p *Provider) ruleOf(i int, model string) Rule {
+	if p.models == nil {
+		p.models = make([]map[string]Rule, len(p.limits))
+	}
+	if p.models[i] == nil {
+		p.models[i] = map[string]Rule{}
+	}
+	rule := p.models[i][model]
+	if rule == nil {
+		rule = p.limits[i].Rule()
+		p.models[i][model] = rule
 	}
 	return rule
 }
@@ -102,6 +114,15 @@ func (p *Provider) EarliestAccept(t store.Time, r *Request) (at store.Time, limi
 // Arrive decides one request that arrives at t. Arrivals must come in the order
 // of time.
 func (p *Provider) Arrive(t store.Time, r *Request) Response {
+	resp := p.decide(t, r)
+	if p.policy.Headers {
+		resp.Headers = p.headers(t, r)
+	}
+	return resp
+}
+
+// decide is Arrive without the headers.
+func (p *Provider) decide(t store.Time, r *Request) Response {
 	at, limit := p.EarliestAccept(t, r)
 	resp := Response{Accepted: limit < 0, Limited: limit}
 	if resp.Accepted || p.policy.RejectedCount {
@@ -109,9 +130,6 @@ func (p *Provider) Arrive(t store.Time, r *Request) Response {
 	}
 	if !resp.Accepted && p.policy.RetryAfter && at != Never {
 		resp.RetryAfter = time.Duration(seconds(at-t+999_999)) * time.Second
-	}
-	if p.policy.Headers {
-		resp.Headers = p.headers(t, r)
 	}
 	return resp
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -23,11 +24,8 @@ type Recorded struct {
 }
 
 // recorded lays out the calls of a log. Those that follow another one are no arrivals: they come with its end.
-func recorded(sc *Scenario) ([]*agent, []arrival) {
-	var agents []*agent
-	for i := range sc.Fleet {
-		agents = append(agents, &agent{Agent: &sc.Fleet[i], index: i})
-	}
+func recorded(sc *Scenario) ([]*agent, jobs) {
+	agents := sc.agents()
 	usual := usualSizes(sc)
 	all := make([]*call, len(sc.Recorded))
 	for i := range sc.Recorded {
@@ -39,16 +37,21 @@ func recorded(sc *Scenario) ([]*agent, []arrival) {
 		j := &job{deadline: Never, left: 1}
 		all[i] = &call{agent: a, job: j, number: i, asks: asks, record: rec}
 	}
-	var arrivals []arrival
+	var coming jobs
 	for i, c := range all {
 		if from := c.record.Follows; from >= 0 {
 			all[from].next = append(all[from].next, c)
 			continue
 		}
-		arrivals = append(arrivals, arrival{Epoch.Add(sc.Recorded[i].At), c.agent, []*call{c}})
+		coming.logged = append(coming.logged, c.arrives(Epoch.Add(sc.Recorded[i].At)))
 	}
-	slices.SortStableFunc(arrivals, func(a, b arrival) int { return int(a.at - b.at) })
-	return agents, arrivals
+	slices.SortStableFunc(coming.logged, func(a, b arrival) int { return int(a.at - b.at) })
+	return agents, coming
+}
+
+// arrives is a recorded call as the job it is.
+func (c *call) arrives(at store.Time) arrival {
+	return arrival{at: at, agent: c.agent, job: c.job, n: 1, call: c}
 }
 
 type sizeOf struct {
@@ -57,21 +60,23 @@ type sizeOf struct {
 }
 
 // usualSizes are the means that callers know.
-func usualSizes(sc *Scenario) map[sizeOf]Request {
-	usual, n := map[sizeOf]Request{}, map[sizeOf]int64{}
+func usualSizes(sc *Scenario) map[sizeOf]*Request {
+	usual, n := map[sizeOf]*Request{}, map[sizeOf]int64{}
 	for i := range sc.Recorded {
 		rec := &sc.Recorded[i]
 		key := sizeOf{rec.Agent, rec.Request.Model}
 		sum := usual[key]
+		if sum == nil {
+			sum = &Request{}
+			usual[key] = sum
+		}
 		sum.Model, sum.Write, sum.Create = rec.Request.Model, rec.Request.Write, rec.Request.Create
 		sum.Input += rec.Request.Input
 		sum.Output += rec.Request.Output
-		usual[key] = sum
 		n[key]++
 	}
 	for key, sum := range usual {
 		sum.Input, sum.Output = (sum.Input+n[key]-1)/n[key], (sum.Output+n[key]-1)/n[key]
-		usual[key] = sum
 	}
 	return usual
 }
@@ -79,18 +84,9 @@ func usualSizes(sc *Scenario) map[sizeOf]Request {
 // follow lets the calls come that c's caller sends once c is over.
 func (c *call) follow(l *loop, arrive func(arrival)) {
 	for _, next := range c.next {
-		a := arrival{l.now + micros(next.record.Think), next.agent, []*call{next}}
+		a := next.arrives(l.now + micros(next.record.Think))
 		l.at(a.at, func() { arrive(a) })
 	}
-}
-
-// withNext are calls and all that follow them.
-func withNext(calls []*call) []*call {
-	all := slices.Clone(calls)
-	for i := 0; i < len(all); i++ {
-		all = append(all, all[i].next...)
-	}
-	return all
 }
 
 // takes are the times of c's answer: as they were, or drawn.
@@ -113,7 +109,7 @@ func (c *call) usually(sc *Scenario) (service, body store.Time) {
 // Ideal is how long the work of sc takes if each call arrives at the very moment the limits have room for it, without a
 // network.
 func Ideal(sc *Scenario) time.Duration {
-	return time.Duration(newIdeal(sc, Delay{}, 1).span.seconds() * float64(time.Second))
+	return time.Duration(newIdeal(sc, Delay{}, 1, nil).span.seconds() * float64(time.Second))
 }
 
 // Replayed is what became of recorded calls behind the gate.
@@ -133,15 +129,17 @@ type ClassWaits struct {
 // Replay runs the recorded calls of sc through the gate. Messages take net. It calls progress, if there is one, now and
 // then with the part of the calls that is over.
 func Replay(sc *Scenario, net Delay, seed uint64, progress func(part float64)) (*Replayed, error) {
-	best := newIdeal(sc, net, seed)
-	r := newRun(sc, newSluice, net, seed)
+	f := &follower{ctx: context.Background()}
 	if progress != nil {
-		r.tick = func() { progress(1 - float64(r.tally.left)/float64(max(sc.calls(), 1))) }
+		f.to = func(p Progress) { progress(p.Part) }
 	}
+	best := newIdeal(sc, net, seed, f.still)
+	r := newRun(sc, newSluice, net, seed)
+	f.follow(r)
 	if err := r.finishAll(); err != nil {
 		return nil, err
 	}
-	out := &Replayed{Figures: figures("sluice", r, best, seed)}
+	out := &Replayed{Figures: figures("sluice", r, best, seed, f.still)}
 	for i, class := range sc.classes() {
 		w := r.tally.classes[i].waits
 		if len(w) == 0 {
@@ -194,7 +192,7 @@ func Explain(limits []Limit, arrivals []Arrival) Explained {
 		}
 		if a.Accepted {
 			p.take(l.now, &a.Request, true)
-			serve(l, p, &a.Request, micros(a.Service), micros(a.Body), func() {}, func() {})
+			serve(l, p, &a.Request, micros(a.Service), micros(a.Body), nil, func() {})
 		}
 	}
 	return out

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+	"context"
 	"math"
 )
 
@@ -9,8 +11,9 @@ type Report struct {
 	Scenario   string    `json:"scenario"`
 	About      string    `json:"about"`
 	Seed       uint64    `json:"seed"`
-	Strategies []Figures `json:"strategies"` // on a network with a light tail
-	HeavyTail  []Figures `json:"heavy_tail"` // on one with a heavy tail
+	Strategies []Figures `json:"strategies"`         // on a network with a light tail
+	HeavyTail  []Figures `json:"heavy_tail"`         // on one with a heavy tail
+	LeftOut    []string  `json:"left_out,omitempty"` // strategies that the scenario does not compare
 }
 
 // Figures measure one run.
@@ -55,41 +58,65 @@ type Progress struct {
 	Part       float64 // of the calls of this run that are over, from 0 to 1
 }
 
+// follower tells how far a simulation has got, and hears whether it is to go on.
+type follower struct {
+	ctx context.Context
+	to  func(Progress) // may be nil
+	at  Progress
+}
+
+// tell says how far the run under way is. It is false if the simulation is to end.
+func (f *follower) tell(part float64) bool {
+	f.at.Part = part
+	if f.to != nil {
+		f.to(f.at)
+	}
+	return f.ctx.Err() == nil
+}
+
+// still tells the same as before.
+func (f *follower) still() bool { return f.tell(f.at.Part) }
+
+// follow lets a run tell how many of its calls are over.
+func (f *follower) follow(r *run) {
+	calls := float64(max(r.tally.left, 1))
+	r.tick = func() bool { return f.tell(1 - float64(r.tally.left)/calls) }
+	r.tick()
+}
+
 // Simulate runs sc under every strategy, on both networks. It calls progress,
-// if there is one, before each run and now and then during it.
-func Simulate(sc *Scenario, seed uint64, progress func(Progress)) (*Report, error) {
+// if there is one, before each run and now and then during it. It ends early, with
+// the error of ctx, when that is done.
+func Simulate(ctx context.Context, sc *Scenario, seed uint64, progress func(Progress)) (*Report, error) {
 	rep := &Report{Scenario: sc.Name, About: sc.About, Seed: seed}
-	at := Progress{Runs: 2 * len(strategies)}
+	run, out := sc.compared()
+	rep.LeftOut = out
+	f := &follower{ctx: ctx, to: progress, at: Progress{Runs: 2 * len(run)}}
 	for _, net := range []struct {
 		delay Delay
 		into  *[]Figures
 	}{{LightTail, &rep.Strategies}, {HeavyTail, &rep.HeavyTail}} {
-		best := newIdeal(sc, net.delay, seed)
-		for _, s := range strategies {
-			at.Strategy = s.name
+		f.at.Strategy, f.at.Part = "ideal", 0
+		best := newIdeal(sc, net.delay, seed, f.still)
+		for _, s := range run {
+			f.at.Strategy = s.name
 			r := newRun(sc, s.make, net.delay, seed)
-			if progress != nil {
-				r.tick = func() {
-					at.Part = 1 - float64(r.tally.left)/float64(sc.calls())
-					progress(at)
-				}
-				r.tick()
-			}
+			f.follow(r)
 			if err := r.finishAll(); err != nil {
-				return nil, err
+				return nil, cmp.Or(ctx.Err(), err)
 			}
-			*net.into = append(*net.into, figures(s.name, r, best, seed))
-			at.Done++
+			*net.into = append(*net.into, figures(s.name, r, best, seed, f.still))
+			f.at.Done++
 		}
 	}
-	return rep, nil
+	return rep, ctx.Err()
 }
 
-func figures(name string, r *run, best *ideal, seed uint64) Figures {
+func figures(name string, r *run, best *ideal, seed uint64, tick func() bool) Figures {
 	y := r.tally
 	trace := y.trace // a copy: the rest of the tally may go
 	f := Figures{
-		Name: name, Sent: len(y.sends), Throttled: y.throttled, PeakRate: y.peak(),
+		Name: name, Sent: y.sends.n, Throttled: y.throttled, PeakRate: y.sends.peak,
 		Makespan: round(y.span.seconds()), Ideal: round(best.span.seconds()),
 		WastedUSD: round(float64(y.repeats) * r.sc.Price), Starved: y.starved(),
 		Calls: r.sc.calls(), Finished: y.done, GaveUp: r.sc.calls() - y.done,
@@ -99,7 +126,7 @@ func figures(name string, r *run, best *ideal, seed uint64) Figures {
 	if f.Sent > 0 {
 		f.RetryShare = round(float64(y.repeats) / float64(f.Sent))
 	}
-	f.Utilization = round(admits(r.sc, y.lanes, seed).utilization(y.accepted))
+	f.Utilization = round(admits(r.sc, y.lanes, seed, tick).utilization(y.accepted))
 	for i := range y.classes {
 		if y.classes[i].calls > 0 {
 			f.Classes = append(f.Classes, ClassFigures{

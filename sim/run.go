@@ -8,7 +8,7 @@ import (
 )
 
 // maxSteps bounds a run, so that no scenario can keep the simulator busy forever.
-const maxSteps = 60_000_000
+const maxSteps = 400_000_000
 
 // strategy decides when a call is sent and what happens when it is refused. It
 // must see to it that every call it was handed is sent or given up.
@@ -23,6 +23,9 @@ type strategy interface {
 
 // leaver is a strategy that wants to know when an agent has nothing left to do.
 type leaver interface{ left(a *agent) }
+
+// blind is a strategy that may not read what answers state of limits.
+type blind interface{ blind() bool }
 
 // usage is what an answer says its request has cost, in tokens.
 type usage struct{ input, output int64 }
@@ -42,8 +45,8 @@ type desk struct {
 type callers interface {
 	// send puts c on the wire.
 	send(c *call)
-	// retry lets again happen after d, unless one of the scenario's walls is in the way.
-	retry(c *call, d store.Time, again func())
+	// retry lets again happen to c after d, unless one of the scenario's walls is in the way.
+	retry(c *call, d store.Time, again func(*call))
 	// giveUp ends a call that was not accepted.
 	giveUp(c *call)
 	// late reports whether c has run into its job's deadline.
@@ -61,6 +64,10 @@ type run struct {
 	tally    *tally
 
 	netRand, serviceRand *rand.Rand
+	headers              bool // the strategy reads what answers state of limits
+
+	// Its methods, bound once: binding one costs memory.
+	onReach, onBegin, onAnswer, onDone, onOver, onFree func(*call)
 }
 
 // simulate carries out the scenario under the strategy that make returns.
@@ -80,13 +87,15 @@ func newRun(sc *Scenario, make func(*desk) strategy, net Delay, seed uint64) *ru
 		netRand:     stream(seed, drawNetwork),
 		serviceRand: stream(seed, drawService),
 	}
-	agents, arrivals := demand(sc)
-	for _, a := range arrivals {
-		r.at(a.at, func() { r.arrive(a) })
-	}
+	r.onReach, r.onBegin, r.onAnswer, r.onDone, r.onOver, r.onFree = r.reach, r.begin, r.answer, r.done, r.over, r.free
+	var agents []*agent
+	agents, r.jobs = demand(sc)
+	r.come = r.arrive
 	outside(r.loop, sc, r.provider, seed, false, func() bool { return r.tally.left > 0 })
 	r.watch()
 	r.strategy = make(&desk{loop: r.loop, sc: sc, jitter: stream(seed, drawJitter), agents: agents, callers: r})
+	b, ok := r.strategy.(blind)
+	r.headers = sc.Policy.Headers && !(ok && b.blind())
 	return r
 }
 
@@ -101,18 +110,15 @@ func (r *run) finishAll() error {
 }
 
 func (r *run) arrive(a arrival) {
-	for _, c := range a.calls {
-		r.tally.demanded(r.now, c)
-	}
-	a.agent.pending = append(a.agent.pending, a.calls...)
+	r.tally.demanded(r.now, &a)
+	a.agent.pending = append(a.agent.pending, a)
 	r.pump(a.agent)
 }
 
 // pump puts idle workers to work.
 func (r *run) pump(a *agent) {
 	for a.busy < a.Workers && len(a.pending) > 0 {
-		c := a.pending[0]
-		a.pending = a.pending[1:]
+		c := a.take()
 		a.busy++
 		if r.late(c) {
 			r.giveUp(c)
@@ -129,47 +135,70 @@ func (r *run) send(c *call) {
 	c.sends++
 	c.sentAt = r.now
 	r.tally.sent(r.now, c)
-	r.after(r.net.draw(r.netRand), func() { r.reach(c) })
+	r.with(c, r.now+r.net.draw(r.netRand), r.onReach)
 }
 
 // reach is c's arrival at the provider.
 func (r *run) reach(c *call) {
-	req := r.sizes.of(c)
-	resp := r.provider.Arrive(r.now, &req)
-	c.accepted = resp.Accepted
-	r.tally.reached(r.now, c, resp)
-	if !resp.Accepted {
-		r.after(r.net.draw(r.netRand), func() { r.strategy.answered(c, resp) })
+	w := &c.wire
+	if w.req == nil || r.sizes.alter != nil {
+		w.req = r.sizes.of(c)
+	}
+	w.resp = r.provider.decide(r.now, w.req)
+	c.accepted = w.resp.Accepted
+	r.tally.reached(r.now, c, w.resp)
+	if !w.resp.Accepted {
+		r.state(c)
+		r.with(c, r.now+r.net.draw(r.netRand), r.onAnswer)
 		return
 	}
-	begun := Never // when the caller has seen the first byte
-	service, body := c.takes(r.sc, r.serviceRand)
-	serve(r.loop, r.provider, &req, service, body,
-		func() {
-			if r.sc.Policy.Headers {
-				resp.Headers = r.provider.headers(r.now, &req)
-			}
-			begun = r.now + r.net.draw(r.netRand)
-			r.at(begun, func() { r.strategy.answered(c, resp) })
-		},
-		func() {
-			over := begun // a short answer comes in one piece
-			if body > 0 {
-				over = max(begun, r.now+r.net.draw(r.netRand))
-			}
-			r.at(over, func() {
-				r.strategy.ended(c, usage{req.Input, req.Output})
-				r.finish(c)
-			})
-		})
+	var service store.Time
+	service, w.body = c.takes(r.sc, r.serviceRand)
+	w.begun = Never
+	r.with(c, r.now+service, r.onBegin)
+	produce(r.loop, r.provider, w.req, service, w.body)
+	r.with(c, r.now+service+w.body, r.onDone)
 }
 
-func (r *run) retry(c *call, d store.Time, again func()) {
+// state lets the answer state the limits.
+func (r *run) state(c *call) {
+	if r.headers {
+		c.wire.resp.Headers = r.provider.headers(r.now, c.wire.req)
+	}
+}
+
+// begin is the first byte of the answer leaving the provider.
+func (r *run) begin(c *call) {
+	r.state(c)
+	c.wire.begun = r.now + r.net.draw(r.netRand)
+	r.with(c, c.wire.begun, r.onAnswer)
+}
+
+// answer is that byte reaching the caller.
+func (r *run) answer(c *call) { r.strategy.answered(c, c.wire.resp) }
+
+// done is the last byte leaving the provider.
+func (r *run) done(c *call) {
+	r.provider.Done(r.now, c.wire.req)
+	over := c.wire.begun // a short answer comes in one piece
+	if c.wire.body > 0 {
+		over = max(over, r.now+r.net.draw(r.netRand))
+	}
+	r.with(c, over, r.onOver)
+}
+
+// over is that byte reaching the caller.
+func (r *run) over(c *call) {
+	r.strategy.ended(c, usage{c.wire.req.Input, c.wire.req.Output})
+	r.finish(c)
+}
+
+func (r *run) retry(c *call, d store.Time, again func(*call)) {
 	if r.sc.Attempts > 0 && c.sends >= r.sc.Attempts || r.now+d > c.job.deadline {
 		r.giveUp(c)
 		return
 	}
-	r.after(d, again)
+	r.with(c, r.now+d, again)
 }
 
 func (r *run) finish(c *call) {
@@ -185,14 +214,17 @@ func (r *run) giveUp(c *call) {
 // release frees a worker. Its next call begins in an event of its own: a strategy
 // may be in the middle of a decision.
 func (r *run) release(c *call) {
+	c.agent.left--
+	r.with(c, r.now, r.onFree)
+}
+
+func (r *run) free(c *call) {
 	a := c.agent
-	a.left--
-	r.after(0, func() {
-		a.busy--
-		r.pump(a)
-		c.follow(r.loop, r.arrive)
-		if l, ok := r.strategy.(leaver); ok && a.left == 0 && a.busy == 0 {
-			l.left(a)
-		}
-	})
+	a.busy--
+	r.pump(a)
+	c.follow(r.loop, r.arrive)
+	a.recycle(c)
+	if l, ok := r.strategy.(leaver); ok && a.left == 0 && a.busy == 0 {
+		l.left(a)
+	}
 }

@@ -26,6 +26,9 @@ type Scenario struct {
 
 	Fleet []Agent
 
+	// Compare names the strategies that are run beside the gate; empty: all of [Strategies].
+	Compare []string
+
 	// Recorded are the calls of a log. Where there are any, they are the work, and the jobs of the fleet are not.
 	Recorded []Recorded
 	// Classes are the priority classes, highest first; empty: [Classes].
@@ -40,7 +43,8 @@ type Scenario struct {
 // number of workers, each with one call at a time.
 type Agent struct {
 	Name, User string
-	Class      int // index in the scenario's classes
+	Machine    string // where it runs
+	Class      int    // index in the scenario's classes
 	Jobs       int
 	Calls      int           // of each job
 	Start      time.Duration // arrival of the first job

@@ -6,20 +6,27 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// serve carries out a request that the provider accepted at this moment: headers
-// is called when the answer begins, done when it is over. Output is counted in
+// serve carries out a request that the provider accepted at this moment: headers,
+// if there is one, is called when the answer begins, done when it is over. Output is counted in
 // quarters while the body is produced.
 func serve(l *loop, p *Provider, req *Request, service, body store.Time, headers, done func()) {
-	l.after(service, headers)
+	if headers != nil {
+		l.after(service, headers)
+	}
+	produce(l, p, req, service, body)
+	l.after(service+body, func() {
+		p.Done(l.now, req)
+		done()
+	})
+}
+
+// produce counts the output of a request while its body is produced.
+func produce(l *loop, p *Provider, req *Request, service, body store.Time) {
 	const parts = 4
 	for k := int64(1); k <= parts && req.Output > 0; k++ {
 		tokens := req.Output*k/parts - req.Output*(k-1)/parts
 		l.after(service+body*store.Time(k)/parts, func() { p.Produce(l.now, req, tokens) })
 	}
-	l.after(service+body, func() {
-		p.Done(l.now, req)
-		done()
-	})
 }
 
 // outside lets others use the provider for as long as there is work: a Poisson
@@ -43,7 +50,7 @@ func outside(l *loop, sc *Scenario, p *Provider, seed uint64, first bool, more f
 			p.take(l.now, req, true)
 		}
 		if first || p.Arrive(l.now, req).Accepted {
-			serve(l, p, req, sc.Service.Mean(), sc.Body.Mean(), func() {}, func() {})
+			serve(l, p, req, sc.Service.Mean(), sc.Body.Mean(), nil, func() {})
 		}
 		l.after(store.Time(mean*r.ExpFloat64())+1, next)
 	}

@@ -19,13 +19,17 @@ type sizes struct {
 
 // of returns c as the provider will count it. It is called when c arrives there, and
 // by those who are allowed to know the future: the oracles.
-func (s *sizes) of(c *call) Request {
-	req := c.asks
+func (s *sizes) of(c *call) *Request {
+	sigma := c.agent.Spread
+	if c.record == nil && sigma == 0 && s.alter == nil {
+		return c.asks
+	}
+	req := *c.asks
 	if c.record != nil {
 		req = c.record.Request
 		req.Agent = c.agent.Name
 		s.fit(&req)
-	} else if sigma := c.agent.Spread; sigma > 0 {
+	} else if sigma > 0 {
 		const golden = 0x9e3779b97f4a7c15 // sets the streams of neighbours far apart
 		r := stream(s.seed+golden*uint64(c.number), drawSizes)
 		req.Input = spread(r, req.Input, sigma)
@@ -35,7 +39,7 @@ func (s *sizes) of(c *call) Request {
 	if s.alter != nil {
 		s.alter(c, &req)
 	}
-	return req
+	return &req
 }
 
 // fit cuts off what a limit could never hold: such a call would be refused for ever.

@@ -26,10 +26,12 @@ func TestNoStrategySeesWhatACallWillUse(t *testing.T) {
 						req.Input, req.Output = req.Input/3+1, req.Output*3
 					}
 				}
+				var all []store.Time
+				r.tally.sends.all = &all
 				if err := r.finishAll(); err != nil {
 					t.Fatal(err)
 				}
-				return r.tally.sends
+				return all
 			}
 			plain := sends(Never)
 			different := false
@@ -58,21 +60,18 @@ func TestACallAlwaysCostsTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, arrivals := demand(sc)
 	one, two := sizes{sc: sc, seed: 7}, sizes{sc: sc, seed: 8}
 	var input, output, calls float64
 	same := 0
-	for _, a := range slices.Backward(arrivals) {
-		for _, c := range a.calls {
-			req := one.of(c)
-			if again := one.of(c); again != req {
-				t.Fatalf("call %d costs %+v, then %+v", c.number, req, again)
-			}
-			if two.of(c) == req {
-				same++
-			}
-			input, output, calls = input+float64(req.Input), output+float64(req.Output), calls+1
+	for _, c := range slices.Backward(allCalls(sc)) {
+		req := one.of(c)
+		if again := one.of(c); *again != *req {
+			t.Fatalf("call %d costs %+v, then %+v", c.number, *req, *again)
 		}
+		if *two.of(c) == *req {
+			same++
+		}
+		input, output, calls = input+float64(req.Input), output+float64(req.Output), calls+1
 	}
 	if same > 1 {
 		t.Errorf("%d calls cost the same with another seed", same)
@@ -92,13 +91,12 @@ func TestSizesFitTheirLimits(t *testing.T) {
 		},
 		Fleet: []Agent{{Name: "a", Jobs: 1, Calls: 1000, Workers: 1, Spread: 2, Request: Request{Input: 100, Output: 50}}},
 	}
-	_, arrivals := demand(sc)
 	s := sizes{sc: sc, seed: 1}
 	cut := 0
-	for _, c := range arrivals[0].calls {
+	for _, c := range allCalls(sc) {
 		req := s.of(c)
 		if req.Input > 120 || req.Input+req.Output > 150 {
-			t.Fatalf("call %d costs %+v", c.number, req)
+			t.Fatalf("call %d costs %+v", c.number, *req)
 		}
 		if req.Input == 120 {
 			cut++
@@ -107,4 +105,15 @@ func TestSizesFitTheirLimits(t *testing.T) {
 	if cut == 0 {
 		t.Error("no call was larger than its limit")
 	}
+}
+
+// allCalls are the calls of the scenario in the order they come up.
+func allCalls(sc *Scenario) (calls []*call) {
+	_, coming := demand(sc)
+	for coming.next() != Never {
+		for a := coming.pop(); a.n > 0; {
+			calls = append(calls, a.take())
+		}
+	}
+	return calls
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -29,13 +30,18 @@ type sluice struct {
 	means   means
 	leases  []*event // next heartbeat, by agent; nil: none is due
 	off     off
+	ops     []store.Op       // of the step under way
+	seen    []store.Observed // by its answer
 }
 
 func newSluice(d *desk) strategy { return openSluice(d, spec(d.sc)) }
 
 func openSluice(d *desk, spec store.Spec) *sluice {
 	s := &sluice{
-		desk: d, limits: d.sc.Limits, tickets: map[store.ID]*call{}, means: means{}, leases: make([]*event, len(d.agents)),
+		desk: d, limits: d.sc.Limits, tickets: map[store.ID]*call{}, leases: make([]*event, len(d.agents)),
+	}
+	if slices.ContainsFunc(s.limits, Limit.tokens) {
+		s.means = means{}
 	}
 	pool, err := memstore.New(memstore.WithClock(clock{d.loop})).Pool(context.Background(), spec)
 	if err != nil {
@@ -82,11 +88,18 @@ func spec(sc *Scenario) store.Spec {
 	return sp
 }
 
+// apply makes one step. What it returns is valid until the next.
 func (s *sluice) apply(ops ...store.Op) []store.Op {
-	if err := s.pool.Apply(context.Background(), ops); err != nil {
+	s.ops = append(s.ops[:0], ops...) // what is handed to the pool would else be allocated each time
+	return s.step()
+}
+
+// step makes one step with ops.
+func (s *sluice) step() []store.Op {
+	if err := s.pool.Apply(context.Background(), s.ops); err != nil {
 		panic(fmt.Sprintf("sim: scenario %s: %v", s.sc.Name, err))
 	}
-	return ops
+	return s.ops
 }
 
 func (s *sluice) want(c *call) {
@@ -130,15 +143,17 @@ func (s *sluice) decided(ids []store.ID) {
 
 func (s *sluice) collect() {
 	told := s.told
-	s.told = nil
+	s.told = s.told[len(s.told):]
 	for len(told) > 0 {
 		n := min(len(told), store.MaxBatch)
-		ops := make([]store.Op, n)
-		for i, id := range told[:n] {
-			ops[i] = store.Op{Kind: store.OpPoll, ID: id}
+		s.ops = s.ops[:0]
+		for _, id := range told[:n] {
+			s.ops = append(s.ops, store.Op{Kind: store.OpPoll, ID: id})
 		}
 		told = told[n:]
-		for _, op := range s.apply(ops...) {
+		ops := s.step()
+		for i := range ops {
+			op := &ops[i]
 			c := s.tickets[op.ID]
 			if c == nil || op.Result.State == store.Waiting {
 				continue
@@ -152,7 +167,7 @@ func (s *sluice) collect() {
 func (s *sluice) answered(c *call, resp Response) {
 	answer := store.Op{Kind: store.OpAnswer, ID: c.ticket, Verdict: store.VerdictOK}
 	if !s.off.headers {
-		answer.Observed = observed(resp.Headers)
+		answer.Observed = s.observed(resp.Headers)
 	}
 	if resp.Accepted {
 		s.apply(answer)
@@ -164,7 +179,7 @@ func (s *sluice) answered(c *call, resp Response) {
 			s.giveUp(c)
 			return
 		}
-		s.retry(c, hintOrJitter(s.desk, c, resp), func() { s.want(c) })
+		s.retry(c, hintOrJitter(s.desk, c, resp), s.want)
 		return
 	}
 	answer.Verdict = store.VerdictThrottled
@@ -187,7 +202,7 @@ func (s *sluice) answered(c *call, resp Response) {
 		s.giveUp(c)
 		return
 	}
-	s.retry(c, 0, func() { s.want(c) })
+	s.retry(c, 0, s.want)
 }
 
 func (s *sluice) ended(c *call, used usage) {
@@ -198,6 +213,8 @@ func (s *sluice) ended(c *call, used usage) {
 	s.means.learn(c, used)
 	s.apply(s.close(c, &used))
 }
+
+func (s *sluice) blind() bool { return s.off.headers }
 
 // close ends c's ticket with what it used: tokens where an answer told, else the
 // estimate stands.
@@ -227,13 +244,10 @@ func (s *sluice) keep(c *call) store.Op {
 	return op
 }
 
-func observed(headers []Header) []store.Observed {
-	if len(headers) == 0 {
-		return nil
+func (s *sluice) observed(headers []Header) []store.Observed {
+	s.seen = s.seen[:0]
+	for _, h := range headers {
+		s.seen = append(s.seen, store.Observed{Limit: h.Limit, Size: h.Size, Remaining: h.Remaining, ResetIn: h.ResetIn})
 	}
-	seen := make([]store.Observed, len(headers))
-	for i, h := range headers {
-		seen[i] = store.Observed{Limit: h.Limit, Size: h.Size, Remaining: h.Remaining, ResetIn: h.ResetIn}
-	}
-	return seen
+	return s.seen
 }

@@ -31,7 +31,7 @@ func TestSquadLetsALateP0ThroughAtOnce(t *testing.T) {
 		for seed := uint64(1); seed <= 5; seed++ {
 			f := alone(t, sc, net, seed)
 			p0 := f.Classes[0]
-			itself := newIdeal(only(sc, 0), net, seed).span.seconds()
+			itself := newIdeal(only(sc, 0), net, seed, nil).span.seconds()
 			t.Logf("sigma %.1f, seed %d: %d refused, %.4f used, p0 took %.1f s, ideal %.1f, with the provider to itself %.1f",
 				net.Sigma, seed, f.Throttled, f.Utilization, p0.Makespan, p0.Ideal, itself)
 			if f.Throttled != 0 || len(f.Starved) > 0 || f.Finished != f.Calls {
@@ -153,7 +153,7 @@ func TestStocksAreJudgedOverWholeWindows(t *testing.T) {
 		{"no whole hour: all of it", []span{{first: at(40), last: at(80)}}, spread(40, 80, 50), 0.5},
 		{"nobody waited at the end", []span{{first: at(0), last: at(80)}}, spread(0, 80, 50), 0.25},
 	} {
-		o := admits(sc, []*modelTally{{spans: c.spans}}, 1)
+		o := admits(sc, []*modelTally{{spans: c.spans}}, 1, nil)
 		if got := round(o.utilization(c.accepted)); got != c.want {
 			t.Errorf("%s: %.4f, want %.4f", c.name, got, c.want)
 		}

@@ -1,5 +1,7 @@
 package sim
 
+import "slices"
+
 // named is a strategy and what it is called in reports.
 type named struct {
 	name string
@@ -15,8 +17,23 @@ var strategies = []named{
 	{"limiter per process", newPerProcess},
 	{"shared bucket, polled", newPolled},
 	{"shared window at 80%", newSharedWindow},
-	{"sluice", newSluice},
+	{gate, newSluice},
 }
+
+// compared are the strategies that sc is run under, and the names of those that it leaves out.
+func (s *Scenario) compared() (run []named, out []string) {
+	for _, one := range strategies {
+		if len(s.Compare) == 0 || one.name == gate || slices.Contains(s.Compare, one.name) {
+			run = append(run, one)
+		} else {
+			out = append(out, one.name)
+		}
+	}
+	return run, out
+}
+
+// gate is the name of our own strategy. It always runs.
+const gate = "sluice"
 
 // Strategies returns the names of the strategies that [Simulate] compares.
 func Strategies() []string {

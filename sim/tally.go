@@ -7,7 +7,7 @@ import (
 // tally keeps count of a run.
 type tally struct {
 	sc        *Scenario
-	sends     []store.Time
+	sends     sends
 	repeats   int
 	throttled int
 	accepted  []store.Time // at the provider
@@ -76,21 +76,21 @@ func (y *tally) lane(model string) *modelTally {
 	return l
 }
 
-func (y *tally) demanded(t store.Time, c *call) {
+func (y *tally) demanded(t store.Time, a *arrival) {
 	y.span.begin(t)
-	y.fairness.demanded(c)
-	k := &y.classes[c.agent.Class]
+	y.fairness.demanded(a)
+	k := &y.classes[a.agent.Class]
 	k.span.begin(t)
-	k.calls++
+	k.calls += a.n
 	if k.waiting == 0 {
 		k.since = t
 	}
-	k.waiting++
-	l := y.lane(c.asks.Model)
+	k.waiting += a.n
+	l := y.lane(a.model())
 	if l.waiting == 0 {
 		l.since = t
 	}
-	l.waiting++
+	l.waiting += a.n
 }
 
 // satisfied ends c's wait: it was accepted or given up.
@@ -109,7 +109,7 @@ func (y *tally) satisfied(t store.Time, c *call) {
 }
 
 func (y *tally) sent(t store.Time, c *call) {
-	y.sends = append(y.sends, t)
+	y.sends.add(t)
 	if c.sends > 1 {
 		y.repeats++
 	}
@@ -170,16 +170,29 @@ func (y *tally) close(horizon store.Time) {
 	}
 }
 
-// peak is the most sends in any one second.
-func (y *tally) peak() int {
-	most, from := 0, 0
-	for i, t := range y.sends {
-		for y.sends[from] <= t-1_000_000 {
-			from++
-		}
-		most = max(most, i-from+1)
+// sends counts requests on the wire. It keeps those of the last second.
+type sends struct {
+	n      int
+	peak   int          // most in any one second
+	recent []store.Time // of the last second, from the one at first on
+	first  int
+	all    *[]store.Time // nil: they are not kept; for tests
+}
+
+func (s *sends) add(t store.Time) {
+	s.n++
+	s.recent = append(s.recent, t)
+	for s.recent[s.first] <= t-1_000_000 {
+		s.first++
 	}
-	return most
+	s.peak = max(s.peak, len(s.recent)-s.first)
+	if s.first > len(s.recent)/2 {
+		s.recent = s.recent[:copy(s.recent, s.recent[s.first:])]
+		s.first = 0
+	}
+	if s.all != nil {
+		*s.all = append(*s.all, t)
+	}
 }
 
 // starved names the classes that had something waiting for three of the longest

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -11,12 +12,12 @@ import (
 )
 
 // leaveOut shows what each mechanism of the gate contributes.
-func (s *simulation) leaveOut(sc *sim.Scenario, stdout, stderr io.Writer) error {
+func (s *simulation) leaveOut(ctx context.Context, sc *sim.Scenario, stdout, stderr io.Writer) error {
 	if s.plot != "" {
 		return &failure{code: exitUsage, message: "--ablate has no picture: --plot cannot be given with it", hint: "run sluice simulate twice, once with each"}
 	}
 	p := newProgress(stderr, sc.Name)
-	a, err := sim.Ablate(sc, s.seed, p.step)
+	a, err := sim.Ablate(ctx, sc, s.seed, p.step)
 	p.end()
 	if err != nil {
 		return tooLong(err)

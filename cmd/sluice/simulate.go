@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -31,15 +32,25 @@ func newSimulate() *cobra.Command {
 			"  agents:\n" +
 			"    - {name: web, class: p0, jobs: 200, every: 3s}\n" +
 			"    - {name: batch, class: p2, calls: 300, workers: 8}\n\n" +
+			"A file may have 100,000 agents and 3,000,000 calls. The scenario scale is a fleet of that size;\n" +
+			"it takes a minute or two. Ctrl-C ends a run.\n\n" +
 			"--ablate runs the gate alone, once as it is and once without each of its mechanisms, and shows\n" +
 			"what each contributes.",
-		Example: "  sluice simulate six-committers\n  sluice simulate my-fleet.yaml --json\n  sluice simulate squad --plot squad.svg\n  sluice simulate overnight --ablate",
+		Example: "  sluice simulate six-committers\n  sluice simulate my-fleet.yaml --json\n  sluice simulate squad --plot squad.svg\n  sluice simulate overnight --ablate\n  sluice simulate scale",
 		Args:    atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			run.asJSON, _ = cmd.Flags().GetBool("json")
 			if len(args) > 0 {
 				run.scenario = args[0]
-				return run.carryOut(cmd.OutOrStdout(), cmd.ErrOrStderr())
+				ctx, ignore := withSignals(cmd.Context())
+				defer ignore()
+				err := run.carryOut(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				if c := signalOf(ctx); c != nil && err != nil {
+					f := asFailure(c.failure("the simulation ran"))
+					f.hint = "no result was written"
+					return f
+				}
+				return err
 			}
 			if run.ablate {
 				return &failure{code: exitUsage, message: "--ablate needs a scenario to run", hint: "sluice simulate lists the scenarios that need no file"}
@@ -88,13 +99,13 @@ type simulation struct {
 	asJSON   bool
 }
 
-func (s *simulation) carryOut(stdout, stderr io.Writer) error {
+func (s *simulation) carryOut(ctx context.Context, stdout, stderr io.Writer) error {
 	sc, err := loadScenario(s.scenario)
 	if err != nil {
 		return err
 	}
 	if s.ablate {
-		return s.leaveOut(sc, stdout, stderr)
+		return s.leaveOut(ctx, sc, stdout, stderr)
 	}
 	picture := outFile{flag: "--plot", what: "picture", path: s.plot}
 	if s.plot != "" {
@@ -103,7 +114,7 @@ func (s *simulation) carryOut(stdout, stderr io.Writer) error {
 		}
 	}
 	p := newProgress(stderr, sc.Name)
-	rep, err := sim.Simulate(sc, s.seed, p.step)
+	rep, err := sim.Simulate(ctx, sc, s.seed, p.step)
 	p.end()
 	if err != nil {
 		return tooLong(err)

@@ -27,6 +27,9 @@ func printReport(w io.Writer, rep *sim.Report, p painter) error {
 	printTable(b, rep.Strategies, p)
 	fmt.Fprintf(b, "\nHeavy tail (median %v, sigma %.1f)\n", sim.HeavyTail.Median, sim.HeavyTail.Sigma)
 	printTable(b, rep.HeavyTail, p)
+	if len(rep.LeftOut) > 0 {
+		fmt.Fprintf(b, "\nLeft out by the scenario: %s.\n", strings.Join(rep.LeftOut, "; "))
+	}
 	fmt.Fprintf(b, "\n%s\n", conclusion(rep.Strategies))
 	return b.Flush()
 }

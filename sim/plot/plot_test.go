@@ -45,7 +45,7 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep, err := sim.Simulate(sc, 1, nil)
+	rep, err := sim.Simulate(t.Context(), sc, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
