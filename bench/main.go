@@ -40,11 +40,12 @@ const (
 	partRedis   = "redis"
 	partFlat    = "flat"
 	partProxy   = "proxy"
-	// partMachines runs only if it is named, because it takes minutes and measures no peer.
+	// partMachines and partDaemons run only if they are named, because they take minutes and measure no peer.
 	partMachines = "machines"
+	partDaemons  = "daemons"
 )
 
-var parts = []string{partUsed, partAllow, partWaiting, partFile, partRedis, partFlat, partProxy, partMachines}
+var parts = []string{partUsed, partAllow, partWaiting, partFile, partRedis, partFlat, partProxy, partMachines, partDaemons}
 
 func (o Options) check() error {
 	if o.Rounds < 1 || o.Slice <= 0 || o.Wait <= 0 || o.File <= 0 || o.Redis <= 0 || o.Proxy <= 0 {
@@ -71,7 +72,7 @@ const (
 )
 
 func (o Options) has(part string) bool {
-	return len(o.Only) == 0 && part != partMachines || slices.Contains(o.Only, part)
+	return len(o.Only) == 0 && part != partMachines && part != partDaemons || slices.Contains(o.Only, part)
 }
 
 // Report is the result of a run.
@@ -158,7 +159,7 @@ func run(opts Options, asJSON bool, out, progress io.Writer) error {
 			return err
 		}
 	}
-	if opts.has(partMachines) {
+	if opts.has(partMachines) || opts.has(partDaemons) {
 		if report.Machines, err = measureMachines(context.Background(), opts, progress); err != nil {
 			return err
 		}

@@ -103,7 +103,7 @@ func (r Report) printMachines(w io.Writer) {
 	if len(r.Machines) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\nmachines on one Redis, whole tickets\tdue/s\tdone/s\tRedis CPU us/ticket\tof a CPU\tof a CPU at rest\tcalls\n")
+	fmt.Fprintf(w, "\nmachines on one Redis, whole tickets\tdaemons\tdue/s\tdone/s\tRedis CPU us/ticket\tof a CPU\tof a CPU at rest\tcalls\n")
 	for _, row := range r.Machines {
 		if row.Failed != "" {
 			fmt.Fprintf(w, "  %d\t%s\n", row.Machines, row.Failed)
@@ -113,7 +113,11 @@ func (r Report) printMachines(w io.Writer) {
 		if row.Rate > 0 {
 			due = strconv.Itoa(row.Rate)
 		}
-		fmt.Fprintf(w, "  %d\t%s\t%.0f\t%.1f\t%s\t%s\t%.2f\n", row.Machines, due, row.Tickets, row.CPU, percent(row.Busy, 0), percent(row.Idle, 1), row.Calls)
+		daemons := strconv.Itoa(row.Daemons)
+		if row.Lent {
+			daemons += ", lent"
+		}
+		fmt.Fprintf(w, "  %d\t%s\t%s\t%.0f\t%.1f\t%s\t%s\t%.2f\n", row.Machines, daemons, due, row.Tickets, row.CPU, percent(row.Busy, 0), percent(row.Idle, 1), row.Calls)
 	}
 }
 
