@@ -246,7 +246,7 @@ func (o chaosOptions) play(ctx context.Context, dir string, p chaosPlan) (r chao
 	}
 	// After a gate is killed, its requests may still run while their places are free again.
 	ends := p.loses() || p.any(func(k *chaosKind) bool { return k.kills })
-	if r.busiest = w.provider.busiest; r.busiest > chaosPlaces && !ends {
+	if r.busiest = w.provider.busiest(); r.busiest > chaosPlaces && !ends {
 		w.broke("%d requests were in flight at a time, limit %d", r.busiest, chaosPlaces)
 	}
 	_ = os.RemoveAll(dir) // run removes the whole directory at the end anyway

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -177,11 +178,38 @@ func TestTheLiarLies(t *testing.T) {
 	if r := send(); r.StatusCode != http.StatusOK {
 		t.Errorf("honest again: %s", r.Status)
 	}
-	if l.running != 0 || l.busiest != 1 {
-		t.Errorf("%d run, %d at a time", l.running, l.busiest)
+	if n := l.busiest(); n != 1 {
+		t.Errorf("%d at a time", n)
 	}
 	if l.refused != 1 {
 		t.Errorf("%d were refused by a lie", l.refused)
+	}
+}
+
+// A request counts as in progress until its answer is sent or its client is gone.
+func TestBusiest(t *testing.T) {
+	l := &liar{}
+	gone, cancel := context.WithCancel(t.Context())
+	first := l.enter(gone)
+	second := l.enter(t.Context())
+	if n := l.busiest(); n != 2 {
+		t.Errorf("%d at a time, want 2", n)
+	}
+	cancel()
+	for range 1000 {
+		if l.mu.Lock(); !l.spans[0].end.IsZero() {
+			l.mu.Unlock()
+			break
+		}
+		l.mu.Unlock()
+		time.Sleep(10 * time.Millisecond)
+	}
+	l.enter(t.Context())()
+	second()
+	first()
+	l.enter(t.Context())()
+	if n := l.busiest(); n != 2 {
+		t.Errorf("%d at a time, want 2", n)
 	}
 }
 

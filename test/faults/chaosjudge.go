@@ -22,7 +22,7 @@ const (
 	// fullSpan is how long the fleet must be at full use.
 	fullSpan = 2 * chaosWindow
 	// emptyWithin is how long after the last request tickets may stay in flight or waiting.
-	emptyWithin = 40 * time.Second
+	emptyWithin = 25 * time.Second
 	// spareDescriptors is how many more files a gate may have open than at the start: idle connections to the provider
 	// and the store.
 	spareDescriptors = 24

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"math/rand/v2"
 	"net"
@@ -40,9 +41,8 @@ type liar struct {
 	rand    *rand.Rand
 	lies    []*lie
 	entries []mock.Entry
-	refused int // by a lie
-	running int // requests in progress
-	busiest int // most requests in progress at the same time
+	refused int        // by a lie
+	spans   []progress // requests, in the order of their arrival
 }
 
 // Write receives the mock's log.
@@ -103,17 +103,47 @@ func (l *liar) log() []mock.Entry {
 	return all
 }
 
-// enter counts a request in progress. leave runs before net/http sends the buffered response.
-func (l *liar) enter() (leave func()) {
+// progress is the time that a request is in progress. A zero end means that it still is.
+type progress struct{ begin, end time.Time }
+
+// noticed is how long it may take until the provider notices that a client is gone. The gate frees the request's place when
+// it closes the connection, whatever the provider does with the request.
+const noticed = 250 * time.Millisecond
+
+// enter records a request in progress. The caller must call leave before it sends the answer.
+func (l *liar) enter(ctx context.Context) (leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.running++
-	l.busiest = max(l.busiest, l.running)
-	return func() {
+	i := len(l.spans)
+	l.spans = append(l.spans, progress{begin: time.Now()})
+	end := func(at time.Time) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.running--
+		if l.spans[i].end.IsZero() {
+			l.spans[i].end = at
+		}
 	}
+	stop := context.AfterFunc(ctx, func() { end(time.Now().Add(-noticed)) })
+	return func() {
+		stop()
+		end(time.Now())
+	}
+}
+
+// busiest returns the most requests in progress at the same time. A request ends when its client leaves.
+func (l *liar) busiest() (most int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, s := range l.spans {
+		running := 1
+		for _, before := range l.spans[:i] {
+			if before.end.IsZero() || before.end.After(s.begin) {
+				running++
+			}
+		}
+		most = max(most, running)
+	}
+	return most
 }
 
 // now combines all lies that affect the current request.
@@ -138,7 +168,7 @@ var oddHints = []string{"", "0", "1", "-5", "soon", "1.5", "00000002", "Thu, 01 
 
 // ServeHTTP implements http.Handler.
 func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer l.enter()()
+	defer l.enter(r.Context())()
 	x := l.now()
 	if x.arrive {
 		time.Sleep(time.Duration(x.pick%200) * time.Millisecond)

@@ -38,7 +38,8 @@ type world struct {
 }
 
 // chaosConfig is the configuration of the gates. The guard is strict, because faults stop processes for longer than the
-// slack.
+// slack. With a strict guard, the request of a killed process may be charged until its ticket expires: before the fleet must
+// be at full use ([fullWithin]), but after nothing may be left ([emptyWithin]), so that a lost ticket is noticed.
 const chaosConfig = `store: %s
 presets: off
 leases: {renew: 1s, expire: 6s}
@@ -49,6 +50,7 @@ resources:
     upstream: http://%s
     provider: generic
     guard: strict
+    ttl: 45s
     client_deadline: 4s
     backoff: {start: 1s, cap: 2s}
     limits: [{name: window, size: %d/2s}, {name: inflight, concurrency: %d}]
