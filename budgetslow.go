@@ -53,7 +53,7 @@ type pacer struct {
 }
 
 // errNewPeriod means that a budget started a new period while a request waited for it.
-var errNewPeriod = errors.New("the budget began anew")
+var errNewPeriod = errors.New("the budget started a new period")
 
 // slows reports whether any budget slows down.
 func (b *budgets) slows() bool {

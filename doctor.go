@@ -85,8 +85,8 @@ func (r *resource) silence(snap *store.Snapshot) (inspect.Advice, bool) {
 	}
 	return inspect.Advice{
 		Setting: "leases.expire",
-		Text: fmt.Sprintf("%s not been heard of for more than 3 s: killed, or cut off from the store and going on within their shares. These%s are withheld from everybody else until "+
-			"a lease and one window are over. If they were killed, a shorter lease gives them back sooner; if they were cut off, look at the network between them and the store", who, kept),
+		Text: fmt.Sprintf("%s not reported to the store for more than 3 s. They were killed, or they are cut off and continue within their shares. Their shares%s are withheld from other processes until "+
+			"a lease and one window are over. If they were killed, a shorter lease frees the shares sooner. If they were cut off, check the network between them and the store", who, kept),
 	}, true
 }
 

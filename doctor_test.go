@@ -176,7 +176,7 @@ func TestAdviceOnWhatIsSeen(t *testing.T) {
 		says    []string
 	}{
 		{
-			name: "outside", limit: hourly(1000), setting: "resources.api.reserve", says: []string{"Somebody else used 30% of the limit hour", "30%"},
+			name: "outside", limit: hourly(1000), setting: "resources.api.reserve", says: []string{"Callers outside this gate used 30% of the limit hour", "30%"},
 			prepare: func(tb testing.TB, g *sluice.Gate) {
 				ticket := acquire(tb, g, from("a"))
 				answer(tb, ticket, stated(1000, 700))
@@ -304,7 +304,7 @@ func TestOutsideUseOfFlows(t *testing.T) {
 				if l.Outside != 30 || l.Used != 41 || l.Remaining != 59 {
 					t.Errorf("with 30 spent by somebody else, it is %+v", l)
 				}
-				if !advises(t, g, "Somebody else used 30% of the limit "+c.limit.Name) {
+				if !advises(t, g, "Callers outside this gate used 30% of the limit "+c.limit.Name) {
 					t.Errorf("no word of it: %+v", diagnose(t, g, bubbleStart).Advice)
 				}
 				says(58)

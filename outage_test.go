@@ -218,7 +218,7 @@ func TestWithheldSharesAreShown(t *testing.T) {
 		if got.Members != 1 || got.SilentMembers != 1 || l.Withheld == 0 || l.Withheld+l.Used+l.Remaining != l.Limit {
 			t.Errorf("the state is %+v", got)
 		}
-		wantAdvice(t, g, "leases.expire", "1 of 1 processes has not been heard of", "of rolling) are withheld")
+		wantAdvice(t, g, "leases.expire", "1 of 1 processes has not reported to the store", "of rolling) are withheld")
 		if err := other.Close(); err != nil {
 			t.Fatal(err)
 		}

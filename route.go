@@ -180,9 +180,9 @@ func route(choices []RouteChoice, rooms []room) inspect.Route {
 		}
 		out.Reason = fmt.Sprintf("%s that has room now; %s/%s has none (%s)", what, choices[first].Resource, choices[first].Model, rooms[first].why)
 	case policy.RouteSoonest:
-		out.Reason = fmt.Sprintf("none has room now; this one will have it first (%s)", at.why)
+		out.Reason = fmt.Sprintf("no model has room now; this one has room first (%s)", at.why)
 	default:
-		out.Reason = fmt.Sprintf("none has room now, and nobody knows when; this one is the cheapest (%s)", at.why)
+		out.Reason = fmt.Sprintf("no model has room now, and it is unknown when one will; this one is the cheapest (%s)", at.why)
 	}
 	return out
 }

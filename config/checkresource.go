@@ -92,7 +92,7 @@ func (c *checker) keys(path string, r *Resource) {
 		c.fail(path+".prefix", "this has to be up to 64 characters of ASCII, such as \"Bearer \"")
 	}
 	if len(c.file.Tokens) == 0 && !strings.HasPrefix(c.file.Listen, unixPrefix) {
-		c.fail(path, "whoever reaches the daemon could use this key").Hint("add tokens, or listen on unix:PATH")
+		c.fail(path, "without tokens, every client that connects to the daemon could use this key").Hint("add tokens, or listen on unix:PATH")
 	}
 }
 
@@ -138,7 +138,7 @@ func (c *checker) ring(path string, r *Resource) {
 		seen[k] = i
 	}
 	if secret && len(c.file.Tokens) == 0 && !strings.HasPrefix(c.file.Listen, unixPrefix) {
-		c.fail(at, "whoever reaches the daemon could use these keys").Hint("add tokens, or listen on unix:PATH")
+		c.fail(at, "without tokens, every client that connects to the daemon could use these keys").Hint("add tokens, or listen on unix:PATH")
 	}
 }
 
@@ -220,7 +220,7 @@ func (c *checker) concurrency(path string, l *Limit) {
 // sizeless checks a limit whose size comes only from the provider's responses.
 func (c *checker) sizeless(path string, l *Limit, r *Resource) {
 	if r.Provider == "" {
-		c.fail(path+".size", "is needed, such as 80/min: without a provider nobody else states it")
+		c.fail(path+".size", "is needed: this resource has no provider that could state it").Hint("use a size such as 80/min, or name the provider")
 	}
 	if l.Burst != 0 {
 		c.fail(path+".size", "is needed with burst: how fast the bucket is refilled, such as 5/s")

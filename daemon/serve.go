@@ -26,7 +26,7 @@ const (
 )
 
 // ErrOpenToAll is the error for an address that other machines can reach while no tokens are configured.
-var ErrOpenToAll = errors.New("can be reached from other machines, and there are no tokens: anybody could spend the key")
+var ErrOpenToAll = errors.New("can be reached from other machines, and there are no tokens: every client could use your API keys")
 
 // Listen opens an address: HOST:PORT, or unix:PATH. An address that other machines can reach needs tokens; guarded
 // reports that tokens are configured.

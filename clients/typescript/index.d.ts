@@ -1,7 +1,7 @@
 /// <reference types="node" />
 import type { SecureContextOptions } from "node:tls";
 
-/** Where the daemon is if nobody says. */
+/** The default address of the daemon. */
 export const DEFAULT_URL: string;
 
 export interface ClientOptions {
@@ -39,7 +39,7 @@ export interface AcquireOptions extends Cancellable {
   emergency?: boolean;
   /** It is sent again. */
   retry?: boolean;
-  /** How long the ticket lives if nobody ends it. */
+  /** How long the ticket lives unless it is ended. */
   ttlMs?: number;
   /** For {@link Client.withTicket}: nothing was sent before `sending` or `answer` is called. */
   explicit?: boolean;
@@ -203,7 +203,7 @@ export class Lease {
 export interface Route {
   model: string;
   resource: string;
-  /** Undefined where nobody knows. */
+  /** Undefined if unknown. */
   waitMs: number | undefined;
   usdPerMtok: number;
   reason: string;
@@ -320,7 +320,7 @@ export class Client {
   withLease<T>(agent: string | undefined, options: LeaseOptions, fn: (lease: Lease) => T | Promise<T>): Promise<T>;
   /** Tells of an answer to a request that was sent without a ticket. It returns what it means. */
   observe(resource: string, status: number, headers?: AnswerHeaders, options?: { body?: AnswerBody; agent?: string; model?: string } & Cancellable): Promise<string>;
-  /** Holds everybody, for a minute if it is not said how long. */
+  /** Holds all requests, by default for a minute. */
   pause(resource: string, options?: { forMs?: number; reason?: string } & Cancellable): Promise<void>;
   resume(resource: string, options?: Cancellable): Promise<void>;
   /** The model to use now for a task. */
@@ -344,7 +344,7 @@ export class SluiceError extends Error {
   readonly hint: string;
   readonly limit: string;
   readonly why: string;
-  /** When it may help to come back; undefined where nobody knows. */
+  /** When to try again; undefined if unknown. */
   readonly retryAfterMs: number | undefined;
   readonly retryAt: Date | undefined;
   readonly chain: string[];

@@ -45,7 +45,7 @@ func printDemo(w io.Writer, r *demo.Report, told bool) error {
 	s.table(t)
 	s.line("")
 	if r.OK {
-		s.line("%s", s.Paint(show.Green, fmt.Sprintf("The same work in %.1fs instead of %.1fs, and nobody was refused.", r.After.WallS, r.Before.WallS)))
+		s.line("%s", s.Paint(show.Green, fmt.Sprintf("The same work in %.1fs instead of %.1fs, and the provider refused no request.", r.After.WallS, r.Before.WallS)))
 		if !told {
 			s.line("The gate was told no numbers: it learned the limit from answers.")
 		}

@@ -131,7 +131,7 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 	}
 	s.url, s.config = at.url, sluice.Config{Store: c.Store, Events: c.Events, Alert: c.Alert}
 	if s.gate, err = s.openGate(cmd.Context(), c, through); errors.Is(err, store.ErrUnavailable) && onlyObserves(&c) {
-		s.notes.Warn(err.Error() + "; nobody is held, and this process counts for itself")
+		s.notes.Warn(err.Error() + "; requests are sent without waiting, and this process counts only its own")
 		c.Store = "mem:"
 		s.gate, err = s.openGate(cmd.Context(), c, through)
 	}

@@ -169,7 +169,7 @@ func TestWhyForPeople(t *testing.T) {
 	}))
 	golden(t, "why-60", drawn(show.Style{}, 60, func(s *screen) { s.waiting(list, whose{}) }))
 	for of, want := range map[whose]string{
-		{}: "Nobody waits.\n", {agent: "a\x1b"}: "a\ufffd does not wait for anything.\n",
+		{}: "No request waits.\n", {agent: "a\x1b"}: "a\ufffd does not wait for anything.\n",
 		{ticket: "r.1-2"}: "r.1-2 does not wait: it was granted, given up or refused.\n",
 	} {
 		if got := drawn(show.Style{}, 0, func(s *screen) { s.waiting(nil, of) }); got != want {

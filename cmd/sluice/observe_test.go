@@ -106,7 +106,7 @@ func TestObserveStartsWithoutItsStore(t *testing.T) {
 		{"acquire", "api", "--wait", "0", "--json"}, {"run", "--resource", "api", "--", "true"}, {"run", "--new-work", "--scatter", "1h", "--resource", "api", "--", "true"},
 	} {
 		p := start(t, env, args...)
-		p.warns("nobody is held, and this process counts for itself")
+		p.warns("requests are sent without waiting, and this process counts only its own")
 		p.ends(0)
 	}
 	p := start(t, env, "run", "--resource", "api", "--", "sh", "-c", "exit 75")

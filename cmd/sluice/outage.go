@@ -12,7 +12,7 @@ import (
 
 // meanwhile says what a process does without its store, by on_store_failure.
 var meanwhile = map[string]string{
-	"share": "goes on within its share", "closed": "lets nobody go", "open": "lets everybody go",
+	"share": "goes on within its share", "closed": "holds all requests", "open": "sends all requests without limits",
 }
 
 // outage describes that the store cannot be reached, and what happens in the meantime.
@@ -42,11 +42,11 @@ func (s *screen) silence(r *inspect.ResourceStatus) string {
 	var text string
 	switch {
 	case r.SilentMembers == 1:
-		text = fmt.Sprintf("1 of %d processes is not heard of", r.Members)
+		text = fmt.Sprintf("1 of %d processes does not report", r.Members)
 	case r.SilentMembers > 1:
-		text = fmt.Sprintf("%d of %d processes are not heard of", r.SilentMembers, r.Members)
+		text = fmt.Sprintf("%d of %d processes do not report", r.SilentMembers, r.Members)
 	case len(kept) > 0:
-		text = "some processes are not heard of"
+		text = "some processes do not report"
 	default:
 		return ""
 	}
@@ -103,11 +103,11 @@ func (o *outages) advice() inspect.Advice {
 		text += "; the longest outage took " + show.Span(o.longest)
 	}
 	if o.granted > 0 {
-		text += "; " + show.Some(o.granted, "request was", "requests were") + " let go without it"
+		text += "; " + show.Some(o.granted, "request was", "requests were") + " sent without it"
 	}
 	if does := meanwhile[o.mode]; does != "" {
 		text += ". With on_store_failure: " + o.mode + " each " + does + " meanwhile"
 	}
-	text += ". Look at the store and at the network to it; docs/redis.md says how to choose what is done meanwhile."
+	text += ". Check the store and the network to it. docs/redis.md lists the choices for on_store_failure."
 	return inspect.Advice{Setting: "on_store_failure", Text: text}
 }

@@ -54,7 +54,7 @@ func TestDoctorTellsOfOutages(t *testing.T) {
 		t.Fatalf("%v, %v", got, err)
 	}
 	for resource, want := range map[string][]string{
-		"api": {"lost the store 2 times in this period", "at 2026-03-01T12:04:00Z (no route)", "longest outage took 1m05s", "7 requests were let go without it", "open each lets everybody go"},
+		"api": {"lost the store 2 times in this period", "at 2026-03-01T12:04:00Z (no route)", "longest outage took 1m05s", "7 requests were sent without it", "open each sends all requests without limits"},
 		"old": {"had lost the store before this period", "5 requests were let go", "share each goes on within its share"},
 	} {
 		a := got[resource].advice()

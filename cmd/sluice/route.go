@@ -77,7 +77,7 @@ store cannot be reached; 78 bad configuration.`,
 func whenText(r *inspect.Route) string {
 	switch {
 	case r.Unknown:
-		return "nobody knows when"
+		return "at an unknown time"
 	case r.Wait == 0:
 		return "now"
 	}

@@ -79,7 +79,7 @@ func (f *grpcFlags) check() error {
 		if f.cert == "" {
 			missing = f.flag("tls-cert") + ", " + f.flag("tls-key") + " and " + f.flag("tls-ca") + " are missing"
 		}
-		return &failure{code: exitUsage, message: fmt.Sprintf("%s: %q can be reached from other machines, and %s: anybody could %s", f.flag("listen"), f.listen, missing, f.danger),
+		return &failure{code: exitUsage, message: fmt.Sprintf("%s: %q can be reached from other machines, and %s: every client could %s", f.flag("listen"), f.listen, missing, f.danger),
 			hint: "give them (" + f.page + "), listen on 127.0.0.1, or allow it with " + f.flag("insecure") + " on a network that you trust"}
 	}
 	return nil
@@ -129,7 +129,7 @@ func (f *grpcFlags) serve(ctx context.Context, log *slog.Logger, config *tls.Con
 	go func() { done <- serve(ctx, l, config) }()
 	log.Info(f.whose + " " + f.service + " is on " + l.Addr().String() + f.speaks())
 	if f.insecure && wide(f.listen) {
-		log.Warn("whoever reaches the " + f.service + " can " + f.danger + " (" + f.flag("insecure") + ")")
+		log.Warn("every client that reaches the " + f.service + " can " + f.danger + " (" + f.flag("insecure") + ")")
 	}
 	return func() {
 		cancel()

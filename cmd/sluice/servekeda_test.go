@@ -231,7 +231,7 @@ func TestScalerForOtherMachinesWithoutCertificates(t *testing.T) {
 	if is, err := active(t, port, nil); err != nil || !is || speaks != "" {
 		t.Errorf("in plain text: %v, %v; it speaks %q", is, err, speaks)
 	}
-	p.warns("whoever reaches the scaler can ask what is left of quotas (--keda-insecure)")
+	p.warns("every client that reaches the scaler can ask what is left of quotas (--keda-insecure)")
 	p.signal(syscall.SIGTERM)
 	p.ends(exitOK)
 

@@ -82,7 +82,7 @@ func (t *teller) tell(e *inspect.Event) {
 	case inspect.EventBudget:
 		t.log.Warn("a budget is used up", "budget", e.Limit, "who", e.Scope, "used_usd", usd(e.Used), "size_usd", usd(e.Size), "over", e.Reason, "until", endText(e.Until))
 	case inspect.EventBudgetBack:
-		t.log.Info("a budget begins anew", "budget", e.Limit, "who", e.Scope, "size_usd", usd(e.Size))
+		t.log.Info("a budget started a new period", "budget", e.Limit, "who", e.Scope, "size_usd", usd(e.Size))
 	case inspect.EventLeaseLost:
 		if e.Consecutive <= 1 {
 			t.log.Warn("an agent has lost its lease", "agent", e.Agent, "error", e.Error)

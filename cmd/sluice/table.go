@@ -91,7 +91,7 @@ func row(f sim.Figures) []cell {
 	if f.GaveUp > 0 {
 		took += "*"
 	}
-	who := "nobody"
+	who := "none"
 	if len(f.Starved) > 0 {
 		who, starved = strings.Join(f.Starved, " "), red
 	}

@@ -177,7 +177,7 @@ func (s *screen) waiting(list []waitingJSON, of whose) {
 		case of.agent != "":
 			s.line("%s does not wait for anything.", s.Text(of.agent, nameWidth))
 		default:
-			s.line("Nobody waits.")
+			s.line("No request waits.")
 		}
 		return
 	}

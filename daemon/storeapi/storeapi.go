@@ -147,8 +147,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, h func(http.Respo
 	}
 	if who.Agent != "" || who.Highest > 0 {
 		return &api.Problem{
-			Status: http.StatusForbidden, Detail: fmt.Sprintf("the token %.80q is bound to an agent or a class, and whoever has the store can be anybody", who.Token),
-			Hint: "use the API or the proxy with this token, or a token of the highest class that is bound to no agent",
+			Status: http.StatusForbidden, Detail: fmt.Sprintf("the token %.80q is bound to an agent or a class, but a client of the store can act as any agent", who.Token),
+			Hint: "use this token with the API or the proxy; the store needs a token of the highest class without an agent",
 		}
 	}
 	if v := r.Header.Get(wire.VersionHeader); v != wire.Version {
@@ -166,7 +166,7 @@ func (s *Server) of(pattern string, h func(http.ResponseWriter, *http.Request, *
 	s.handle(pattern, func(w http.ResponseWriter, r *http.Request, who api.Identity) error {
 		c := s.enter(r.PathValue("client"), who.Token)
 		if c == nil {
-			return &api.Problem{Status: http.StatusGone, Detail: "no such client: it was not heard of for too long, or the daemon was started anew", Hint: "say hello again"}
+			return &api.Problem{Status: http.StatusGone, Detail: "unknown client: it was silent for too long, or the daemon restarted", Hint: "connect to the store again: POST /v1/store/clients"}
 		}
 		defer c.exit()
 		return h(w, r, c)

@@ -106,15 +106,15 @@ func outside(f *Facts) (setting, seen, do string) {
 	if f.OutsideFlow {
 		setting = f.of("use")
 		return setting,
-			fmt.Sprintf("somebody else used %.0f%% of the limit %s with the same key", part, f.OutsideLimit),
-			fmt.Sprintf("find out who, and let them pass through this gate; what they use is subtracted once it shows, and if that is too late: %s: %.0f%%",
+			fmt.Sprintf("callers outside this gate used %.0f%% of the limit %s with the same key", part, f.OutsideLimit),
+			fmt.Sprintf("find them and send their requests through this gate. Sluice subtracts such use when responses show it; if that is too late, set %s: %.0f%%",
 				setting, max(100-part, leastUse))
 	}
 	reserve := min(math.Ceil(part/5)*5, 90)
 	setting = f.of("reserve")
 	return setting,
-		fmt.Sprintf("somebody else used %.0f%% of the limit %s with the same key", part, f.OutsideLimit),
-		fmt.Sprintf("find out who, and let them pass through this gate, or leave them their part: %s: %.0f%%", setting, reserve)
+		fmt.Sprintf("callers outside this gate used %.0f%% of the limit %s with the same key", part, f.OutsideLimit),
+		fmt.Sprintf("find them and send their requests through this gate, or leave them a part: %s: %.0f%%", setting, reserve)
 }
 
 func recounted(f *Facts) (setting, seen, do string) {

@@ -23,10 +23,10 @@ func TestAdvice(t *testing.T) {
 		{"though half is in use", Facts{Throttled7d: 3, Use: 50}, []Advice{
 			{"resources.github.limits", week + "no more than 50% of the limits is used as it is. Compare the sizes in resources.github.limits with what the provider states."}}},
 		{"refusals and outside use", Facts{Throttled7d: 3, Outside: 0.113, OutsideLimit: "hour", Slack: 4_000_000, SlackLimit: "hour"}, []Advice{
-			{"resources.github.reserve", week + "somebody else used 12% of the limit hour with the same key. Find out who, and let them pass through this gate, or leave them their part: resources.github.reserve: 15%."},
+			{"resources.github.reserve", week + "callers outside this gate used 12% of the limit hour with the same key. Find them and send their requests through this gate, or leave them a part: resources.github.reserve: 15%."},
 			{"resources.github.arrival_slack", "Refusals that nothing explains have widened the slack of the limit hour to 4s. If requests can take that long to arrive, keep it: resources.github.arrival_slack: 4s."}}},
 		{"outside use alone", Facts{Outside: 3, OutsideLimit: "hour"}, []Advice{
-			{"resources.github.reserve", "Somebody else used 100% of the limit hour with the same key. Find out who, and let them pass through this gate, or leave them their part: resources.github.reserve: 90%."}}},
+			{"resources.github.reserve", "Callers outside this gate used 100% of the limit hour with the same key. Find them and send their requests through this gate, or leave them a part: resources.github.reserve: 90%."}}},
 		{"hardly any", Facts{Outside: 0.009, OutsideLimit: "hour"}, nil},
 		{"refusals and a widened slack", Facts{Throttled7d: 3, Slack: 7_500_000, SlackLimit: "minute", Cut: 95, CutLimit: "minute", Unknown: []string{"day"}}, []Advice{
 			{"resources.github.arrival_slack", week + "refusals that nothing explains have widened the slack of the limit minute to 7.5s. If requests can take that long to arrive, keep it: resources.github.arrival_slack: 7.5s."},
@@ -47,7 +47,7 @@ func TestAdvice(t *testing.T) {
 		{"limits of unknown size", Facts{Unknown: []string{"a", "b"}}, []Advice{
 			{"resources.github.limits", "The size of the limits a and b is not known: no answer has stated it. State the size in resources.github.limits, such as size: 80/min."}}},
 		{"others on a flow", Facts{Outside: 0.3, OutsideLimit: "minute", OutsideFlow: true}, []Advice{
-			{"resources.github.use", "Somebody else used 30% of the limit minute with the same key. Find out who, and let them pass through this gate; what they use is subtracted once it shows, and if that is too late: resources.github.use: 70%."}}},
+			{"resources.github.use", "Callers outside this gate used 30% of the limit minute with the same key. Find them and send their requests through this gate. Sluice subtracts such use when responses show it; if that is too late, set resources.github.use: 70%."}}},
 		{"a breaker", Facts{BreakerLimit: "hour", BreakerUntil: "14:00"}, []Advice{
 			{"resources.github.breaker", "The limit hour would be gone before its reset at 14:00, so lower classes are held back until then. Let them send less, or run out instead: resources.github.breaker: off."}}},
 		{"cycles", Facts{Cycles: [][]string{{"a", "b"}, {"c"}}}, []Advice{

@@ -193,7 +193,7 @@ func (r *Replay) Config() []byte {
 	resource := name64(cmp.Or(r.log.Resource, dialect, "api"))
 	b.WriteString("# Written by sluice replay. Start with mode: observe, compare with sluice report, then remove the line.\n")
 	if r.fitted {
-		b.WriteString("# The limits are those that explain the log's refusals best. Prefer what the provider states.\n")
+		b.WriteString("# These limits explain the log's refusals best. Prefer what the provider states.\n")
 	}
 	fmt.Fprintf(&b, "resources:\n  %q:\n", resource)
 	if dialect != "" {

@@ -218,7 +218,7 @@ func (m *Model) details(r *inspect.ResourceStatus) (lines []string) {
 	return lines
 }
 
-var empty = [panes]string{"none is configured", "none is alive", "nobody"}
+var empty = [panes]string{"none is configured", "none is live", "none waits"}
 
 // list draws one list with its head, in at most height lines.
 func (m *Model) list(p pane, height int) []string {

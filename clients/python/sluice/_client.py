@@ -81,7 +81,7 @@ class Client:
     ) -> Ticket:
         """Waits for the turn, up to ``wait`` seconds (30 if it is not said; 0 does not wait; 600 at most), and returns a
         ticket. ``units`` is what the request costs, one request if it is not said; ``ttl`` how many seconds the ticket lives
-        if nobody ends it. ``key`` is the label of the API key, as ``sluice key NAME`` prints it; never send the key itself.
+        unless it is ended. ``key`` is the label of the API key, as ``sluice key NAME`` prints it; never send the key itself.
         RefusedNow tells that the turn did not come, Refused that it never will. ``abort`` breaks the waiting off from
         another thread."""
         wait_ms, extra = self._waiting(wait)
@@ -232,7 +232,7 @@ class Client:
         return str(self._call("POST", _resource(resource) + "/observe", said).get("verdict", ""))
 
     def pause(self, resource: str, seconds: float = 60.0, reason: str = "") -> None:
-        """Holds everybody for so many seconds."""
+        """Holds all requests for so many seconds."""
         self._call("POST", _resource(resource) + "/pause", {"for_ms": _ms("seconds", seconds), "reason": reason})
 
     def resume(self, resource: str) -> None:

@@ -12,7 +12,7 @@ class SluiceError(Exception):
 
     ``status`` is that of HTTP, 0 if the daemon was not reached. ``detail`` says what was wrong, ``hint`` what to do about
     it. A refusal may also tell the ``limit``, ``why``, the ``chain`` of agents it is due to, and when it may help to come
-    back: ``retry_after`` in seconds, ``retry_at`` as a time; both are None where nobody knows.
+    back: ``retry_after`` in seconds, ``retry_at`` as a time; both are None if unknown.
     """
 
     def __init__(

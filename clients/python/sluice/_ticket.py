@@ -19,7 +19,7 @@ log = logging.getLogger("sluice")
 
 class Ticket:
     """Permission to send one request. It must be ended: with ``close`` when the request is over, or with ``cancel`` when
-    it was not sent. Ending it twice does no harm. One that nobody ends lapses after its ``ttl``.
+    it was not sent. Ending it twice does no harm. A ticket that is not ended lapses after its ``ttl``.
 
     As a context manager it ends itself. A request may have been sent unless you say that it was not, so leaving the block,
     by an exception or not, closes the ticket, and its charge stays. To give it back, call ``cancel`` before the request is
@@ -55,7 +55,7 @@ class Ticket:
         self._sent = True
 
     def answer(self, status: int, headers: Optional[Headers] = None, body: Optional[Body] = None) -> Verdict:
-        """Tells the gate what the provider said. Call it as soon as the headers are there, before the body: everybody's
+        """Tells the gate what the provider said. Call it as soon as the headers are there, before the body: all callers'
         turn depends on it. ``headers`` may be of any HTTP library; what may be secret is left out.
 
         Pass ``body`` for refusals (status 400 and above): some are explained only by their text, such as the 403 of a

@@ -66,7 +66,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Route:
-    """The model to use now for a task. ``wait`` is in seconds, None where nobody knows."""
+    """The model to use now for a task. ``wait`` is in seconds, None if unknown."""
 
     model: str
     resource: str

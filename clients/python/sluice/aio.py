@@ -1,6 +1,6 @@
 """The same for asyncio: calls run in threads, so that the loop goes on.
 
-Those that may wait for a turn have threads of their own. Else those who wait could keep those who hold a ticket from
+Calls that may wait for a turn have threads of their own. Otherwise waiting calls could keep a ticket's holder from
 giving it back.
 """
 
@@ -177,7 +177,7 @@ class AsyncClient:
 
 
 def _give_back(job: "Future[Ticket]") -> None:
-    """Gives a ticket back that came after nobody wanted it any more. It runs in the thread that got it."""
+    """Gives back a ticket that arrived after its caller had given up. It runs in the thread that got it."""
     if job.cancelled() or job.exception() is not None:
         return
     try:
