@@ -3,7 +3,7 @@ package sluice
 // AgentAbove reports whether the configuration names an agent and puts it into a higher class than the given one. Class
 // 0 is the highest.
 func (g inside) AgentAbove(agent string, class int) bool {
-	k, named := g.plan.agents[agent]
+	k, named := g.settings.agents[agent]
 	return named && int(k.class) < class
 }
 
@@ -12,7 +12,7 @@ func (g inside) UserAbove(user string, class int) bool {
 	if user == "" {
 		return false
 	}
-	for _, k := range g.plan.agents {
+	for _, k := range g.settings.agents {
 		if k.user == user && int(k.class) < class {
 			return true
 		}

@@ -53,21 +53,21 @@ var (
 
 // resource is one shared quota of a gate.
 type resource struct {
-	name   string
-	in     string // name of its pool
-	other  bool   // not named in the configuration
-	keyed  bool   // tells API keys apart
-	plan   *plan
-	limits []store.Limit
-	pool   store.Pool
-	quick  store.Quick // pool, if it implements this
-	crowd  store.Crowd // pool, if it implements this
-	late   late
-	ttl    time.Duration
-	use    int64                  // percentage of the provider's limits to use; 0: all
-	slack  time.Duration          // smallest arrival slack of a guarded limit; 0: no limit is guarded
-	base   [store.MaxLimits]int64 // default cost of a request
-	work   bool                   // some limit counts work
+	name     string
+	in       string // name of its pool
+	other    bool   // not named in the configuration
+	keyed    bool   // tells API keys apart
+	settings *settings
+	limits   []store.Limit
+	pool     store.Pool
+	quick    store.Quick // pool, if it implements this
+	crowd    store.Crowd // pool, if it implements this
+	late     late
+	ttl      time.Duration
+	use      int64                  // percentage of the provider's limits to use; 0: all
+	slack    time.Duration          // smallest arrival slack of a guarded limit; 0: no limit is guarded
+	base     [store.MaxLimits]int64 // default cost of a request
+	work     bool                   // some limit counts work
 
 	windows windows
 
@@ -88,7 +88,7 @@ type resource struct {
 	watched bool // the store notices by itself when this process ends
 	beats   beats
 	session atomic.Uint64 // our session, known once a request has waited
-	line    waiters
+	waiters waiters
 	ring    ring
 }
 
@@ -99,14 +99,14 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 	if name == fleetPool {
 		return nil, wrap(errors.New("this name is reserved"))
 	}
-	spec, err := g.plan.spec(name, cfg)
+	spec, err := g.settings.spec(name, cfg)
 	if err != nil {
 		return nil, wrap(err)
 	}
 	if cfg.TTL < 0 || cfg.TTL > store.MaxTTL {
 		return nil, wrap(fmt.Errorf("a time to live of %v is out of range: at most %v", cfg.TTL, store.MaxTTL))
 	}
-	r := &resource{name: name, plan: g.plan, limits: spec.Limits, ttl: cfg.TTL, use: int64(cfg.Use), slack: leastSlack(spec.Limits)}
+	r := &resource{name: name, settings: g.settings, limits: spec.Limits, ttl: cfg.TTL, use: int64(cfg.Use), slack: leastSlack(spec.Limits)}
 	r.breakerOpens, r.observe, r.paid = cfg.Breaker.Open, cfg.Observe, cfg.Paid
 	r.keyed = cfg.SplitKeys || tellsKeys(spec.Limits)
 	if r.ttl == 0 {
@@ -140,19 +140,19 @@ func (g *Gate) connect(ctx context.Context, r *resource, spec store.Spec) (err e
 	can := store.Can(r.pool)
 	if !r.observe { // mode observe needs a deadline for every call
 		r.quick, r.crowd = can.Quick, can.Crowd
-		r.late.on = r.quick == nil && !g.plan.passing // of no use with a quick store, or to a process that asks only once
+		r.late.on = r.quick == nil && !g.settings.passing // of no use with a quick store, or to a process that asks only once
 	}
 	if can.Watcher != nil {
 		r.watched = can.Watcher.Watches()
 	}
 	r.tellOutages()
-	r.line.waiting = map[uint64]*waiter{}
-	r.pool.Watch(r.line.decided)
+	r.waiters.waiting = map[uint64]*waiter{}
+	r.pool.Watch(r.waiters.decided)
 	return nil
 }
 
 func (r *resource) close() error {
-	r.line.close()
+	r.waiters.close()
 	unsaid := r.endLate()
 	if gone := r.beats.close(); len(gone) > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), beatWithin)
@@ -231,7 +231,7 @@ func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t 
 	if wait == 0 {
 		r.late.wait(ctx) // tickets that this caller has closed must not block it
 	}
-	bells := r.line.bells.Load()
+	bells := r.waiters.bells.Load()
 	if err = r.apply(ctx, x.ops[:]); err != nil {
 		err = r.failed(ctx, req, err)
 	}
@@ -260,20 +260,20 @@ func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t 
 // it is unchanged when we start to listen, no notice was missed.
 func (r *resource) wait(ctx context.Context, req *Request, id store.ID, bells uint64, t *Ticket) error {
 	for {
-		if w, missed := r.line.enter(id.N, bells); !missed {
+		if w, missed := r.waiters.enter(id.N, bells); !missed {
 			select {
 			case <-w.bell:
-				r.line.spare.Put(w)
+				r.waiters.spare.Put(w)
 			case <-ctx.Done():
-				r.line.leave(id.N, w)
+				r.waiters.leave(id.N, w)
 				r.giveBack(ctx, id)
 				return r.cancelled(req, ctx.Err())
 			}
 		}
-		if r.line.closed.Load() {
+		if r.waiters.closed.Load() {
 			return &Error{Err: ErrClosed, Resource: r.name}
 		}
-		bells = r.line.bells.Load()
+		bells = r.waiters.bells.Load()
 		res, err := r.collect(ctx, id)
 		switch {
 		case err != nil:
@@ -340,7 +340,7 @@ func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) 
 	default:
 		e.Err = ErrDeadline
 		e.Message = fmt.Sprintf("%s: would not be granted within %v (%s)", r.name, inWords(wait), e.because(res.Reason.Behind))
-		e.Hint = "allow more time, or come back then"
+		e.Hint = "allow more time, or try again then"
 	}
 	return e
 }

@@ -42,7 +42,7 @@ func (r *resource) observed(i int, s ObservedLimit) store.Observed {
 	if s.Size <= 0 || s.Size > store.MaxAmount || ours(&r.limits[i]) {
 		return o
 	}
-	o.Size = part(s.Size, r.use)
+	o.Size = percentOf(s.Size, r.use)
 	if o.Size != s.Size {
 		o.Whole = s.Size
 	}

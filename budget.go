@@ -123,7 +123,7 @@ func (b *Budget) defaultName() string {
 }
 
 // concerns reports whether requests of an agent count against the budget.
-func (b *Budget) concerns(p *plan, agent string) bool {
+func (b *Budget) concerns(p *settings, agent string) bool {
 	switch b.Agent {
 	case "", agent:
 		return true

@@ -137,7 +137,7 @@ func (b *budgets) beforehand(ctx context.Context, r *resource, x *bill, req *Req
 			now, err := b.used(ctx, x, true)
 			if err == nil && now[i] >= budget.Micros {
 				b.announce(ctx, r, x, i, req, now[i])
-				if budget.Over == OverSlow && !r.plan.isHighest(req) {
+				if budget.Over == OverSlow && !r.settings.isHighest(req) {
 					continue // it waits for the reset
 				}
 				return b.refusal(r, x, i, req, now[i], estimate)
@@ -145,7 +145,7 @@ func (b *budgets) beforehand(ctx context.Context, r *resource, x *bill, req *Req
 		}
 	}
 	if lowered {
-		req.Class, req.Emergency = b.gate.plan.lowest(), false
+		req.Class, req.Emergency = b.gate.settings.lowest(), false
 	}
 	return nil
 }
@@ -211,13 +211,13 @@ func (b *budgets) refusal(r *resource, x *bill, i int, req *Request, used, estim
 	budget, l := x.budgets[i], &x.lines[i]
 	e := &Error{
 		Err: ErrBudget, Resource: r.name, Agent: req.Agent, Limit: budget.Name, Reason: "budget", used: used, size: budget.Micros,
-		Hint: "raise the budget, or let it do something else than deny",
+		Hint: "raise the budget, or set its over: to something other than deny",
 	}
 	until := ""
 	if at := b.resetsAt(l); at != nil {
 		e.RetryAt = *at
 		until = ", until " + at.Format(time.RFC3339)
-		e.Hint = "come back then, raise the budget, or let it do something else than deny"
+		e.Hint = "try again then, raise the budget, or set its over: to something other than deny"
 	}
 	e.Message = fmt.Sprintf("%s: budget %q%s is used up: %s of %s usd spent%s", r.name, budget.Name, whose(budget, l.Who), usdText(used), usdText(budget.Micros), until)
 	if used < budget.Micros {

@@ -47,10 +47,10 @@ func newBudgets(g *Gate, c Config) (*budgets, error) {
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	b := &budgets{gate: g, list: list, alert: c.Alert, events: c.Events, seen: map[string]glance{}, books: ledger.Beside(g.store, g.plan.look)}
+	b := &budgets{gate: g, list: list, alert: c.Alert, events: c.Events, seen: map[string]glance{}, books: ledger.Beside(g.store, g.settings.readOnly)}
 	if b.books == nil {
-		b.books = ledger.NewInStore(g.store, g.plan.look, b.pots)
-		b.goesOn = !g.plan.passing && g.plan.onFailure != store.FailClosed
+		b.books = ledger.NewInStore(g.store, g.settings.readOnly, b.pots)
+		b.goesOn = !g.settings.passing && g.settings.onFailure != store.FailClosed
 	}
 	return b, nil
 }
@@ -105,7 +105,7 @@ type bill struct {
 func (b *budgets) billOf(ctx context.Context, agent, user string) (*bill, error) {
 	var of []*Budget
 	for i := range b.list {
-		if b.list[i].concerns(b.gate.plan, agent) {
+		if b.list[i].concerns(b.gate.settings, agent) {
 			of = append(of, &b.list[i])
 		}
 	}
@@ -117,7 +117,7 @@ func (b *budgets) billOf(ctx context.Context, agent, user string) (*bill, error)
 		return nil, err
 	}
 	if user == "" {
-		user = b.gate.plan.agent(agent).user
+		user = b.gate.settings.agent(agent).user
 	}
 	x := &bill{budgets: of, now: now}
 	for _, budget := range of {
@@ -304,4 +304,4 @@ func (b *budgets) tellEnd(r *resource, e inspect.Event, at time.Time) {
 }
 
 // lowest returns the class of requests that a used-up budget downgrades.
-func (p *plan) lowest() string { return cmp.Or(p.classes[len(p.classes)-1].Name, P2) }
+func (p *settings) lowest() string { return cmp.Or(p.classes[len(p.classes)-1].Name, P2) }

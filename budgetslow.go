@@ -99,7 +99,7 @@ func (b *budgets) pacer(ctx context.Context, pot *ledger.Pot, of string) (*pacer
 	}
 	g := b.gate
 	size := max(pot.Size-pot.Size/100*slowKept, 1)
-	spec, err := g.plan.spec(name, Resource{
+	spec, err := g.settings.spec(name, Resource{
 		Light: Light{Green: slowFrom}, Breaker: Breaker{Off: true},
 		Limits: []Limit{{Name: pot.Budget, Kind: Fixed, Unit: USD, Size: size, Window: pot.Period.End.Sub(pot.Period.Start), Reset: pot.Period.End}},
 	})
@@ -107,7 +107,7 @@ func (b *budgets) pacer(ctx context.Context, pot *ledger.Pot, of string) (*pacer
 		return nil, err
 	}
 	spec.Limits[0].Guard = store.GuardOff // we count ourselves, so nothing arrives late
-	p := &pacer{resource: &resource{name: name, plan: g.plan, limits: spec.Limits, ttl: store.MaxTTL}, ends: pot.Period.End}
+	p := &pacer{resource: &resource{name: name, settings: g.settings, limits: spec.Limits, ttl: store.MaxTTL}, ends: pot.Period.End}
 	if err := g.connect(ctx, p.resource, spec); err != nil {
 		return nil, p.storeError(err)
 	}
@@ -126,7 +126,7 @@ func (b *budgets) isShut() bool {
 }
 
 // isHighest reports whether a request is of the highest class, which is never slowed.
-func (p *plan) isHighest(req *Request) bool {
+func (p *settings) isHighest(req *Request) bool {
 	if req.Class != "" {
 		return req.Class == p.classes[0].Name
 	}
@@ -217,7 +217,7 @@ func (b *budgets) slowOne(ctx context.Context, r *resource, x *bill, i int, req 
 			Resource: p.name, Agent: req.Agent, Class: req.Class, User: req.User, Model: r.name, Detached: req.Detached, Retry: req.Retry, TTL: store.MaxTTL,
 			Cost: []Amount{{USD, min(max(estimate, 1), ledger.MaxMicros)}},
 		}
-		if r.plan.isHighest(req) {
+		if r.settings.isHighest(req) {
 			err = p.count(ctx, &ask, &pass)
 		} else {
 			err = p.await(ctx, &ask, wait, &pass)
@@ -271,7 +271,7 @@ func (b *budgets) slowed(ctx context.Context, r *resource, x *bill, i int, req *
 		if !e.RetryAt.IsZero() {
 			e.Message += ", next about " + e.RetryAt.Format(time.RFC3339)
 		}
-		e.Hint = "allow more time, raise the budget, or ask as " + r.plan.classes[0].Name + ", which is never slowed"
+		e.Hint = "allow more time, raise the budget, or ask as " + r.settings.classes[0].Name + ", which is never slowed"
 	}
 	return e
 }
@@ -312,7 +312,7 @@ func (b *budgets) catchUp(ctx context.Context, p *pacer, l *ledger.Account) {
 		p.checked = time.Now()
 	}
 	b.slow.mu.Unlock()
-	if !due || p.plan.look {
+	if !due || p.settings.readOnly {
 		return
 	}
 	snap, err := p.read(ctx)
@@ -412,7 +412,7 @@ func (b *budgets) slowing(queues []slowQueue, budget *Budget, who string) (bool,
 		}
 		for class, n := range q.snap.Waiting {
 			if n > 0 {
-				waiting[b.gate.plan.className(class)] = n
+				waiting[b.gate.settings.className(class)] = n
 			}
 		}
 		return q.slowing, waiting

@@ -18,7 +18,7 @@ func (l *Lease) StartNewWork(ctx context.Context) (inspect.NewWork, error) {
 // StartNewWork is [Lease.StartNewWork] for any agent.
 func (g *Gate) StartNewWork(ctx context.Context, agent string) (inspect.NewWork, error) {
 	w := inspect.NewWork{Start: true, Chain: []string{}}
-	if g.plan.noCascade {
+	if g.settings.noCascade {
 		return w, nil
 	}
 	v, err := g.look(ctx, false)

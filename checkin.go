@@ -34,7 +34,7 @@ func (g inside) CheckIn(ctx context.Context, m JoinRequest) (inspect.CheckInResu
 	if err != nil {
 		return inspect.CheckInResult{}, err
 	}
-	return v.standing(l), nil
+	return v.checkInResult(l), nil
 }
 
 // movedReason says in words where the agent has moved.
@@ -42,8 +42,8 @@ func movedReason(machine string) string {
 	return fmt.Sprintf("machine %q has taken the lease over", machine)
 }
 
-// standing returns the result of an agent's heartbeat.
-func (v *view) standing(l *Lease) inspect.CheckInResult {
+// checkInResult returns the result of an agent's heartbeat.
+func (v *view) checkInResult(l *Lease) inspect.CheckInResult {
 	s := inspect.CheckInResult{NewWork: v.newWork(l.agent), Light: "green"}
 	var used int64
 	for i, name := range v.names {
@@ -58,7 +58,7 @@ func (v *view) standing(l *Lease) inspect.CheckInResult {
 // newWork reports whether an agent should start new work. It modifies nothing, because views are shared.
 func (v *view) newWork(agent string) inspect.NewWork {
 	w := inspect.NewWork{Start: true, Chain: []string{}}
-	if v.gate.plan.noCascade {
+	if v.gate.settings.noCascade {
 		return w
 	}
 	if hold, held := v.holds().Of(agent); held {

@@ -124,8 +124,8 @@ func (d *doing) className() string {
 	if d.req.Class != "" {
 		return d.req.Class
 	}
-	if k := d.resource.plan.agent(d.req.Agent); k.given {
-		return d.resource.plan.classes[k.class].Name
+	if k := d.resource.settings.agent(d.req.Agent); k.given {
+		return d.resource.settings.classes[k.class].Name
 	}
 	return ""
 }

@@ -38,7 +38,7 @@ func (g *Gate) fleetPool(ctx context.Context) (store.Pool, error) {
 	if f.closed {
 		return nil, &Error{Err: ErrClosed}
 	}
-	spec, err := g.plan.spec(fleetPool, Resource{Light: Light{Off: true}, Breaker: Breaker{Off: true}})
+	spec, err := g.settings.spec(fleetPool, Resource{Light: Light{Off: true}, Breaker: Breaker{Off: true}})
 	if err != nil {
 		return nil, err
 	}

@@ -165,7 +165,7 @@ func (v *view) agentIn(resource int, name string, class int) *store.Agent {
 
 // knows reports whether the view shows an agent as it is now.
 func (v *view) knows(l *Lease, waits []string) bool {
-	if v.gate.plan.lease < 0 {
+	if v.gate.settings.lease < 0 {
 		return true
 	}
 	a := findAgent(v.joined, l.agent)
@@ -226,12 +226,12 @@ func (g *Gate) look(ctx context.Context, anyway bool) (*view, error) {
 		v.names, v.snaps, v.clock = append(v.names, one.of.name), append(v.snaps, one.snap), clockAt(one.snap.Now)
 		one.of.findLimited(&one.snap, v.graph.Limited)
 	}
-	for name, k := range g.plan.agents {
+	for name, k := range g.settings.agents {
 		if len(k.waitsFor) > 0 {
 			v.graph.Waits[name] = k.waitsFor
 		}
 	}
-	if g.plan.lease < 0 || v.cutOff {
+	if g.settings.lease < 0 || v.cutOff {
 		v.addUnnamed()
 		return v, nil
 	}
@@ -300,7 +300,7 @@ func each(n int, f func(i int)) {
 // holds returns the agents that should start no new work. It is computed on first use.
 func (v *view) holds() policy.Holds {
 	v.once.Do(func() {
-		if !v.gate.plan.noCascade {
+		if !v.gate.settings.noCascade {
 			v.found = v.graph.Holds()
 		}
 	})
@@ -309,7 +309,7 @@ func (v *view) holds() policy.Holds {
 
 // addUnnamed adds the configured dependencies of agents that the configuration does not name.
 func (v *view) addUnnamed() {
-	if len(v.gate.plan.unknown.waitsFor) == 0 {
+	if len(v.gate.settings.unknown.waitsFor) == 0 {
 		return
 	}
 	for i := range v.snaps {
@@ -324,7 +324,7 @@ func (v *view) addConfigured(agent string) {
 	if _, known := v.graph.Waits[agent]; known {
 		return
 	}
-	if waits := without(v.gate.plan.agent(agent).waitsFor, agent); len(waits) > 0 {
+	if waits := without(v.gate.settings.agent(agent).waitsFor, agent); len(waits) > 0 {
 		v.graph.Waits[agent] = waits
 	}
 }
@@ -348,7 +348,7 @@ func (v *view) agents() []inspect.AgentStatus {
 			s := all[a.Name]
 			if s == nil {
 				s = v.agent(&a)
-				s.Class = v.gate.resources[name].plan.className(a.Class)
+				s.Class = v.gate.resources[name].settings.className(a.Class)
 				all[a.Name] = s
 			}
 			if s.Resource == "" || a.Used > s.Used {
@@ -368,14 +368,14 @@ func (v *view) agents() []inspect.AgentStatus {
 func (v *view) agent(a *store.Agent) *inspect.AgentStatus {
 	user := a.User
 	if !a.Leased { // an agent without a lease states no user
-		user = v.gate.plan.agent(a.Name).user
+		user = v.gate.settings.agent(a.Name).user
 	}
 	slots := []string{}
 	if a.Slot {
 		slots = append(slots, a.Name)
 	}
 	return &inspect.AgentStatus{
-		Name: a.Name, Class: v.gate.plan.className(a.Class), User: user, Machine: a.Machine, Leased: a.Leased, Slots: slots, State: "active",
+		Name: a.Name, Class: v.gate.settings.className(a.Class), User: user, Machine: a.Machine, Leased: a.Leased, Slots: slots, State: "active",
 		LeaseStartedAt: v.clock.moment(a.Since), LeaseExpiresAt: v.clock.moment(a.Expires), PauseChain: []string{},
 		WaitsFor: append([]string{}, v.graph.Waits[a.Name]...),
 	}

@@ -66,7 +66,7 @@ func (g *Gate) Join(ctx context.Context, m JoinRequest) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g.plan.lease < 0 {
+	if g.settings.lease < 0 {
 		if g.fleet.isClosed() {
 			return nil, &Error{Err: ErrClosed}
 		}
@@ -85,7 +85,7 @@ func (g *Gate) Join(ctx context.Context, m JoinRequest) (*Lease, error) {
 		_ = l.leave()
 		return nil, &Error{Err: ErrClosed}
 	}
-	go l.renew(g.plan.renew)
+	go l.renew(g.settings.renew)
 	return l, nil
 }
 
@@ -95,12 +95,12 @@ func (g *Gate) newLease(m JoinRequest) (*Lease, error) {
 		e.Agent = m.Agent
 		return nil, e
 	}
-	known := g.plan.agent(m.Agent)
+	known := g.settings.agent(m.Agent)
 	l := &Lease{
 		gate: g, agent: m.Agent, user: m.User, machine: m.Machine, class: known.class, waitsFor: without(known.waitsFor, m.Agent),
 		waits: slices.Clone(m.WaitsFor), done: make(chan struct{}), slot: m.Agent,
 	}
-	if m.Instance != "" && g.plan.slots.Max > 0 { // only then does it take a slot
+	if m.Instance != "" && g.settings.slots.Max > 0 { // only then does it take a slot
 		l.slot = fleetMark + m.Agent + "#" + m.Instance
 	}
 	l.stay, l.stop = context.WithCancel(context.Background())
@@ -111,14 +111,14 @@ func (g *Gate) newLease(m JoinRequest) (*Lease, error) {
 		l.machine, _ = os.Hostname() // stays empty if the host has no name
 	}
 	if m.Class != "" {
-		class, ok := g.plan.classIndex(m.Class)
+		class, ok := g.settings.classIndex(m.Class)
 		if !ok {
 			return bad("unknown class %.80q", m.Class)
 		}
 		l.class = class
 	}
 	if m.Agent == "" {
-		return bad("a member needs an agent's name")
+		return bad("the request names no agent")
 	}
 	if strings.HasPrefix(m.Agent, fleetMark) {
 		return bad("the name of agent %.80q begins with a control character", m.Agent)
@@ -168,7 +168,7 @@ func (l *Lease) Agent() string { return l.agent }
 // Request returns a request of this agent, with its class and user, for the caller to complete and send through the
 // gate.
 func (l *Lease) Request(resource string) Request {
-	return Request{Resource: resource, Agent: l.agent, Class: l.gate.plan.className(int(l.class)), User: l.user}
+	return Request{Resource: resource, Agent: l.agent, Class: l.gate.settings.className(int(l.class)), User: l.user}
 }
 
 // WaitFor declares the agents whose work this agent depends on from now on. It replaces earlier declarations.
@@ -237,7 +237,7 @@ func (l *Lease) tellLost(err error) {
 		return
 	}
 	now := time.Now()
-	e := inspect.Event{Time: now.UTC(), Kind: inspect.EventLeaseLost, Agent: l.agent, User: l.user, Class: l.gate.plan.className(int(l.class))}
+	e := inspect.Event{Time: now.UTC(), Kind: inspect.EventLeaseLost, Agent: l.agent, User: l.user, Class: l.gate.settings.className(int(l.class))}
 	l.mu.Lock()
 	switch {
 	case err != nil:
@@ -260,7 +260,7 @@ func (l *Lease) tellLost(err error) {
 // beat sends one heartbeat: first to the fleet's pool, which has the slots, then to the resources. If the fleet's pool
 // refuses it, the resources do not get it.
 func (l *Lease) beat(ctx context.Context) error {
-	if l.gate.plan.lease < 0 {
+	if l.gate.settings.lease < 0 {
 		return nil
 	}
 	l.telling.Lock()
@@ -315,7 +315,7 @@ func (l *Lease) tell(ctx context.Context, kind store.OpKind) error {
 	l.mu.Lock()
 	op := store.Op{
 		Kind: kind, Agent: l.agent, User: l.user, Machine: l.machine, Class: l.class, WaitsFor: union(l.waitsFor, l.waits),
-		TTL: l.gate.plan.lease, Slots: l.gate.plan.slots,
+		TTL: l.gate.settings.lease, Slots: l.gate.settings.slots,
 	}
 	l.mu.Unlock()
 	if l.observed() { // without holding requests, slots would serve no purpose
@@ -354,7 +354,7 @@ func (l *Lease) tellSlot(ctx context.Context, kind store.OpKind) error {
 		return err
 	}
 	ops := []store.Op{{
-		Kind: kind, Agent: l.slot, User: l.user, Machine: l.machine, Class: l.class, TTL: l.gate.plan.lease, Slots: l.gate.plan.slots,
+		Kind: kind, Agent: l.slot, User: l.user, Machine: l.machine, Class: l.class, TTL: l.gate.settings.lease, Slots: l.gate.settings.slots,
 		WaitsFor: []string{l.agent}, // the agent of the instance
 	}}
 	if err := pool.Apply(ctx, ops); err != nil {
@@ -382,7 +382,7 @@ func (l *Lease) refused(res *store.Result) error {
 		whose = "agents without a user"
 		e.Hint = "name the agent's user, wait for another agent to leave, or raise slots"
 	}
-	e.Message = fmt.Sprintf("agent %q: all slots of %s are taken (%d); the next is free when an agent leaves, or at %s if one has died", l.agent, whose, l.gate.plan.slots.Max,
+	e.Message = fmt.Sprintf("agent %q: all slots of %s are taken (%d); the next is free when an agent leaves, or at %s if one has died", l.agent, whose, l.gate.settings.slots.Max,
 		e.RetryAt.Format(time.RFC3339))
 	return e
 }
@@ -420,8 +420,10 @@ func (g inside) Leased(ctx context.Context, agent string) (m JoinRequest, ok boo
 	if a == nil || !a.Leased {
 		return JoinRequest{}, false, nil
 	}
-	return JoinRequest{Agent: agent, Class: g.plan.className(a.Class), User: a.User, Machine: a.Machine}, true, nil
+	return JoinRequest{Agent: agent, Class: g.settings.className(a.Class), User: a.User, Machine: a.Machine}, true, nil
 }
 
 // Class returns the default class of an agent: the configured one, otherwise the lowest.
-func (g *Gate) Class(agent string) string { return g.plan.className(int(g.plan.agent(agent).class)) }
+func (g *Gate) Class(agent string) string {
+	return g.settings.className(int(g.settings.agent(agent).class))
+}

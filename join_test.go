@@ -218,7 +218,7 @@ func TestMemberThatMakesNoSenseIsRefused(t *testing.T) {
 		about  error
 		says   string
 	}{
-		"no agent":          {sluice.JoinRequest{}, sluice.ErrInvalid, "needs an agent's name"},
+		"no agent":          {sluice.JoinRequest{}, sluice.ErrInvalid, "names no agent"},
 		"long agent":        {sluice.JoinRequest{Agent: long}, sluice.ErrInvalid, "256 bytes"},
 		"long user":         {sluice.JoinRequest{Agent: "a", User: long}, sluice.ErrInvalid, "256 bytes"},
 		"long machine":      {sluice.JoinRequest{Agent: "a", Machine: long}, sluice.ErrInvalid, "256 bytes"},

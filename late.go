@@ -202,7 +202,7 @@ func (r *resource) sendLate() error {
 
 // isCrowded reports whether requests may be waiting for what a report frees.
 func (r *resource) isCrowded() bool {
-	return r.line.entered.Load() > 0 || r.crowd != nil && r.crowd.Crowded()
+	return r.waiters.entered.Load() > 0 || r.crowd != nil && r.crowd.Crowded()
 }
 
 // arm sets the timer. The list is locked.

@@ -26,7 +26,7 @@ const (
 
 // briefly returns a context with the time that the store has in mode observe.
 func (r *resource) briefly(ctx context.Context) (context.Context, context.CancelFunc) {
-	if r.plan.passing {
+	if r.settings.passing {
 		return context.WithTimeout(ctx, observeOnceWithin)
 	}
 	return context.WithTimeout(ctx, observeWithin)

@@ -15,7 +15,7 @@ func (g *Gate) openOthers(ctx context.Context, others func(pool string) string) 
 	if others == nil {
 		return nil
 	}
-	if !g.plan.look {
+	if !g.settings.readOnly {
 		return invalid("others: only a read-only gate has them")
 	}
 	lister, ok := store.As[store.Lister](g.store)
@@ -58,10 +58,10 @@ func (g *Gate) openOthers(ctx context.Context, others func(pool string) string) 
 
 // newOther is newResource for an existing pool, with its own limits and classes.
 func (g *Gate) newOther(ctx context.Context, name string, spec store.Spec) (*resource, error) {
-	p := *g.plan
+	p := *g.settings
 	p.classes = spec.Classes
 	spec.Member, spec.OnFailure, spec.ReadOnly, spec.OneShot, spec.Restate = p.member, p.onFailure, true, true, false
-	r := &resource{name: name, plan: &p, limits: spec.Limits, ttl: defaultTTL, slack: leastSlack(spec.Limits), other: true}
+	r := &resource{name: name, settings: &p, limits: spec.Limits, ttl: defaultTTL, slack: leastSlack(spec.Limits), other: true}
 	r.keyed = tellsKeys(spec.Limits)
 	r.breakerOpens, r.observe = spec.Breaker.Open, strings.HasSuffix(spec.Name, observedPool)
 	if err := g.connect(ctx, r, spec); err != nil {

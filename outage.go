@@ -52,7 +52,7 @@ func (r *resource) read(ctx context.Context) (store.Snapshot, error) {
 // know the state: if anyway is set, it gets an empty snapshot and cutOff. One-shot processes get the error, because
 // they do not continue.
 func (r *resource) snapshot(ctx context.Context, anyway bool) (snap store.Snapshot, cutOff bool, err error) {
-	anyway = anyway && !r.plan.passing
+	anyway = anyway && !r.settings.passing
 	if anyway && r.outage() != nil {
 		return store.Snapshot{Now: r.pool.Now()}, true, nil
 	}

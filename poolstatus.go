@@ -30,7 +30,7 @@ func (g *Gate) Pool(ctx context.Context, resource string) (inspect.PoolStatus, e
 	for i := range snap.Agents {
 		a := v.agent(&snap.Agents[i])
 		a.State, _ = state(a.Name)
-		a.Class = r.plan.className(snap.Agents[i].Class)
+		a.Class = r.settings.className(snap.Agents[i].Class)
 		s.Allocations[a.Name] = inspect.AgentAllocation{
 			Priority: snap.Agents[i].Class, Allocated: snap.Agents[i].Allocated, Used: snap.Agents[i].Used, LeaseExpiry: a.LeaseExpiresAt,
 			LeaseStart: a.LeaseStartedAt, Leased: a.Leased, Class: a.Class, User: a.User, Machine: a.Machine, State: a.State,

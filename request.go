@@ -80,10 +80,10 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 			return err
 		}
 	}
-	who := r.plan.agent(req.Agent)
+	who := r.settings.agent(req.Agent)
 	op.Class = who.class
 	if req.Class != "" {
-		class, ok := r.plan.classIndex(req.Class)
+		class, ok := r.settings.classIndex(req.Class)
 		if !ok {
 			return r.invalid(req, "unknown class %.80q", req.Class)
 		}
@@ -98,8 +98,8 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 	op.Tie = r.tie(req)
 	if req.Emergency && op.Class != 0 {
 		return &Error{
-			Err: ErrClass, Resource: r.name, Agent: req.Agent, cause: ErrInvalid, Hint: "ask without it, or as " + r.plan.classes[0].Name,
-			Message: fmt.Sprintf("an emergency is for class %q alone, not for %q", r.plan.classes[0].Name, r.plan.classes[op.Class].Name),
+			Err: ErrClass, Resource: r.name, Agent: req.Agent, cause: ErrInvalid, Hint: "leave out the emergency flag, or ask as " + r.settings.classes[0].Name,
+			Message: fmt.Sprintf("an emergency is for class %q alone, not for %q", r.settings.classes[0].Name, r.settings.classes[op.Class].Name),
 		}
 	}
 	if op.TTL == 0 {
@@ -146,7 +146,7 @@ func (r *resource) checkNames(req *Request) error {
 
 func (r *resource) fillCost(op *store.Op, req *Request) error {
 	if r.work {
-		r.setUnit(&op.Amounts, Amount{Work, r.plan.toolCost(req.Tool)})
+		r.setUnit(&op.Amounts, Amount{Work, r.settings.toolCost(req.Tool)})
 	}
 	for _, a := range req.Cost {
 		if a.Unit == "" {

@@ -34,7 +34,7 @@ type Gate struct {
 	url       string
 	store     store.Store
 	ends      store.Store // closed with the gate; nil if the caller owns the store
-	plan      *plan
+	settings  *settings
 	resources map[string]*resource
 	few       []*resource // all resources, if there are so few that a search is faster than the map
 	retry     retry.Policy
@@ -44,7 +44,7 @@ type Gate struct {
 	fleet     fleet
 	outlook   outlook
 	holders   holders
-	links     dependencies
+	depends   dependencies
 	labels    labels
 	budgets   *budgets // nil: no budgets
 	routes    map[string][]RouteChoice
@@ -58,7 +58,7 @@ func Open(ctx context.Context, config Config) (*Gate, error) {
 	if config.Store == "" {
 		config.Store = "mem:"
 	}
-	p, err := newPlan(config)
+	p, err := newSettings(config)
 	if err != nil {
 		return nil, err
 	}
@@ -81,13 +81,13 @@ func Open(ctx context.Context, config Config) (*Gate, error) {
 // config replaces what earlier gates on the same store have said about resources. Those gates continue: their waiting
 // requests wait under the new limits, charges stay, and tickets can be ended through any of the gates.
 func OpenWithStore(ctx context.Context, st store.Store, config Config) (*Gate, error) {
-	p, err := newPlan(config)
+	p, err := newSettings(config)
 	if err != nil {
 		return nil, err
 	}
 	p.restate = true
 	g, err := openOn(ctx, st, p, config)
-	if err != nil || p.lease < 0 || p.look {
+	if err != nil || p.lease < 0 || p.readOnly {
 		return g, err
 	}
 	// Open the fleet's pool now, not on first use: the latest gate must be the last one to state the fleet's settings.
@@ -97,8 +97,8 @@ func OpenWithStore(ctx context.Context, st store.Store, config Config) (*Gate, e
 	return g, nil
 }
 
-func openOn(ctx context.Context, st store.Store, p *plan, config Config) (*Gate, error) {
-	g := &Gate{url: config.Store, store: st, plan: p, resources: map[string]*resource{}, retry: config.Retry, events: config.Events, price: config.Price}
+func openOn(ctx context.Context, st store.Store, p *settings, config Config) (*Gate, error) {
+	g := &Gate{url: config.Store, store: st, settings: p, resources: map[string]*resource{}, retry: config.Retry, events: config.Events, price: config.Price}
 	var err error
 	if g.routes, err = checkRoutes(config.Routes); err == nil {
 		g.budgets, err = newBudgets(g, config)
@@ -112,7 +112,7 @@ func openOn(ctx context.Context, st store.Store, p *plan, config Config) (*Gate,
 			return nil, errors.Join(err, g.Close())
 		}
 		g.resources[name] = r
-		if r.keyed && !p.look { // now rather than with the first request
+		if r.keyed && !p.readOnly { // now rather than with the first request
 			if _, err := g.labels.get(ctx, st); err != nil {
 				return nil, errors.Join(r.storeError(err), g.Close())
 			}

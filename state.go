@@ -35,7 +35,7 @@ func (r *resource) state(s *inspect.ResourceStatus, snap *store.Snapshot) (state
 		return inspect.StateDegraded, outageReason(s.Outage), nil
 	}
 	if snap.LostUntil > 0 {
-		return inspect.StateDegraded, r.plan.storeName + " lost its memory; holding requests for one window", clockAt(snap.Now).moment(snap.LostUntil)
+		return inspect.StateDegraded, r.settings.storeName + " lost its memory; holding requests for one window", clockAt(snap.Now).moment(snap.LostUntil)
 	}
 	if reason, until := pausedReason(s.Gates); reason != "" {
 		return inspect.StatePaused, reason, until
@@ -192,7 +192,7 @@ func (r *resource) causeWords(s *inspect.ResourceStatus, code store.Code, limit 
 	}
 	var names []string
 	for class := range of {
-		names = append(names, r.plan.className(class))
+		names = append(names, r.settings.className(class))
 	}
 	slices.Sort(names)
 	who := strings.Join(names, ", ")

@@ -47,13 +47,13 @@ func (g *Gate) Why(ctx context.Context, resource string) ([]inspect.Waiting, err
 	for _, w := range snap.Queue {
 		if w.Reason.Code == store.CodeSlowed { // it waits in the budget's own queue
 			list = append(list, inspect.Waiting{
-				Ticket: fmt.Sprintf("%s.slow%x-%x", r.name, w.ID.Session, w.ID.N), Agent: w.Agent, Class: r.plan.className(w.Class), Limit: w.HeldBy[0], HeldBy: w.HeldBy[1:], Position: w.Position,
+				Ticket: fmt.Sprintf("%s.slow%x-%x", r.name, w.ID.Session, w.ID.N), Agent: w.Agent, Class: r.settings.className(w.Class), Limit: w.HeldBy[0], HeldBy: w.HeldBy[1:], Position: w.Position,
 				ExpectedAt: c.moment(w.Expected), Reason: w.Reason.Code.String(),
 			})
 			continue
 		}
 		list = append(list, inspect.Waiting{
-			Ticket: r.ticketID(w.ID), Agent: w.Agent, Class: r.plan.className(w.Class), Limit: r.limitName(w.Reason.Limit),
+			Ticket: r.ticketID(w.ID), Agent: w.Agent, Class: r.settings.className(w.Class), Limit: r.limitName(w.Reason.Limit),
 			HeldBy: append([]string{}, w.HeldBy...), Position: w.Position, ExpectedAt: c.moment(w.Expected), Reason: w.Reason.Code.String(), Model: w.Model,
 			Own: w.ID.Session == r.session.Load(),
 		})
@@ -88,7 +88,7 @@ func (r *resource) status(snap *store.Snapshot) inspect.ResourceStatus {
 		}
 	}
 	for i, n := range snap.Waiting {
-		s.Waiting[r.plan.className(i)] = n
+		s.Waiting[r.settings.className(i)] = n
 	}
 	for _, l := range snap.Limits {
 		if l.Limit >= len(r.limits) {
@@ -143,9 +143,9 @@ func (r *resource) differs(l *store.LimitState) string {
 	switch {
 	case l.By == "" || ours == 0 || l.Size == ours || l.Cut > 0:
 		return ""
-	case l.By != r.plan.member:
+	case l.By != r.settings.member:
 		return l.By
-	case r.plan.restate: // another process states what this one did before
+	case r.settings.restate: // another process states what this one did before
 		return "another process that has the earlier configuration"
 	}
 	return ""

@@ -31,10 +31,10 @@ type holders struct {
 // movedTo returns the machine that has taken the lease over from the machine that sends this heartbeat; empty if none
 // has.
 func (g *Gate) movedTo(ctx context.Context, l *Lease) (string, error) {
-	if g.plan.lease < 0 {
+	if g.settings.lease < 0 {
 		return "", nil
 	}
-	by, granted := g.holders.movedTo(l.agent, l.machine, g.plan.lease)
+	by, granted := g.holders.movedTo(l.agent, l.machine, g.settings.lease)
 	if by != "" || granted.IsZero() { // zero: it did not hold the lease, and may take it over
 		return by, nil
 	}
@@ -129,14 +129,14 @@ func (l *Lease) tellTakenOver(from string) {
 		return
 	}
 	l.gate.events(inspect.Event{
-		Time: time.Now().UTC(), Kind: inspect.EventTakenOver, Agent: l.agent, User: l.user, Class: l.gate.plan.className(int(l.class)),
+		Time: time.Now().UTC(), Kind: inspect.EventTakenOver, Agent: l.agent, User: l.user, Class: l.gate.settings.className(int(l.class)),
 		Machine: l.machine, FromMachine: from,
 	})
 }
 
 // granted records that a lease was granted, and returns the machine that it was taken from, if any.
 func (g *Gate) granted(l *Lease) (from string) {
-	from, first := g.holders.grant(l.agent, l.machine, g.plan.lease)
+	from, first := g.holders.grant(l.agent, l.machine, g.settings.lease)
 	if from != "" || !first {
 		return from
 	}
@@ -158,8 +158,8 @@ const lookedAtEach = 500
 
 // hasMoved is movedTo for a lease that this process renews.
 func (g *Gate) hasMoved(ctx context.Context, l *Lease) string {
-	by, granted := g.holders.movedTo(l.agent, l.machine, g.plan.lease)
-	if by != "" || granted.IsZero() || g.plan.lease < 0 {
+	by, granted := g.holders.movedTo(l.agent, l.machine, g.settings.lease)
+	if by != "" || granted.IsZero() || g.settings.lease < 0 {
 		return by
 	}
 	l.mu.Lock()
@@ -171,7 +171,7 @@ func (g *Gate) hasMoved(ctx context.Context, l *Lease) string {
 	if skip {
 		return ""
 	}
-	joined, began, err := g.fleet.look(ctx, g.plan.renew/4)
+	joined, began, err := g.fleet.look(ctx, g.settings.renew/4)
 	if err != nil {
 		return "" // the heartbeat will show
 	}

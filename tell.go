@@ -52,9 +52,9 @@ func (r *resource) about(kind string, req *Request) inspect.Event {
 	if req.Priced != req.Model {
 		e.Requested = req.Priced
 	}
-	who := r.plan.agent(req.Agent)
+	who := r.settings.agent(req.Agent)
 	if e.Class == "" && req.Agent != "" {
-		e.Class = r.plan.className(int(who.class))
+		e.Class = r.settings.className(int(who.class))
 	}
 	if e.User == "" {
 		e.User = who.user

@@ -118,7 +118,7 @@ func (t *Ticket) renew(ctx context.Context) error {
 		op.Wait = max(time.Until(deadline), 1)
 	}
 	wait, req := op.Wait, &Request{Resource: r.name}
-	bells := r.line.bells.Load()
+	bells := r.waiters.bells.Load()
 	if err := r.send(ctx, x.ops[:]); err != nil {
 		if ctx.Err() != nil { // it may have been renewed, or be waiting
 			r.giveBack(ctx, t.id)

@@ -43,10 +43,10 @@ type dependencies struct {
 // headers. Call it as often as the child asks. WorksFor ignores a parent that is neither configured nor live, and an
 // agent that would wait for itself.
 func (g *Gate) WorksFor(ctx context.Context, child, parent string) error {
-	if g.plan.lease < 0 || g.plan.noCascade || child == "" || parent == "" || child == parent || max(len(child), len(parent)) > store.MaxName {
+	if g.settings.lease < 0 || g.settings.noCascade || child == "" || parent == "" || child == parent || max(len(child), len(parent)) > store.MaxName {
 		return nil
 	}
-	if !g.links.due(child, parent, g.plan.lease) {
+	if !g.depends.due(child, parent, g.settings.lease) {
 		return nil
 	}
 	known, err := g.isKnown(ctx, parent)
@@ -54,17 +54,17 @@ func (g *Gate) WorksFor(ctx context.Context, child, parent string) error {
 		return err
 	}
 	if !known {
-		g.links.note(child, parent, false, g.plan.lease)
+		g.depends.note(child, parent, false, g.settings.lease)
 		return nil
 	}
-	if !g.links.note(child, parent, true, g.plan.lease) {
+	if !g.depends.note(child, parent, true, g.settings.lease) {
 		return nil
 	}
 	pool, err := g.fleetPool(ctx)
 	if err == nil {
 		sum := sha256.Sum256([]byte(parent + "\x00" + child))
 		ops := []store.Op{{
-			Kind: store.OpHeartbeat, Agent: fleetMark + hex.EncodeToString(sum[:16]), Class: uint8(len(g.plan.classes) - 1), TTL: g.plan.lease,
+			Kind: store.OpHeartbeat, Agent: fleetMark + hex.EncodeToString(sum[:16]), Class: uint8(len(g.settings.classes) - 1), TTL: g.settings.lease,
 			WaitsFor: []string{parent, child},
 		}}
 		if err = pool.Apply(ctx, ops); err != nil {
@@ -72,17 +72,17 @@ func (g *Gate) WorksFor(ctx context.Context, child, parent string) error {
 		}
 	}
 	if err != nil {
-		g.links.forget(child, parent)
+		g.depends.forget(child, parent)
 	}
 	return err
 }
 
 // WorksForEvery returns how often to call WorksFor for work that lasts.
-func (g inside) WorksForEvery() time.Duration { return max(g.plan.lease/2, time.Second) }
+func (g inside) WorksForEvery() time.Duration { return max(g.settings.lease/2, time.Second) }
 
 // isKnown reports whether an agent is configured or live.
 func (g *Gate) isKnown(ctx context.Context, agent string) (bool, error) {
-	if _, ok := g.plan.agents[agent]; ok {
+	if _, ok := g.settings.agents[agent]; ok {
 		return true, nil
 	}
 	v, err := g.recent(ctx)

@@ -7,27 +7,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sluicehq/sluice/internal/storeurl"
 )
 
 // unixPrefix begins the address of a Unix socket.
 const unixPrefix = "unix:"
 
-var schemes = []string{
-	"mem", "file", "redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel", "redis+unix", "http", "https", "http+unix",
-}
-
 // store checks the form of the store's URL; the store itself checks the URL's parameters. Messages do not show the URL
 // because it may hold a password.
 func (c *checker) store() {
 	s := c.file.Store
-	scheme, rest, ok := strings.Cut(s, ":")
+	scheme, rest, err := storeurl.Split(s)
 	switch {
-	case !ok || !slices.Contains(schemes, scheme):
-		c.fail("store", "it has to begin with one of %s:", strings.Join(schemes, ":, "))
-	case scheme == "mem" && rest != "":
-		c.fail("store", "nothing follows mem:, the memory of this process")
-	case scheme == "file" && (strings.HasPrefix(rest, "//") || strings.ContainsRune(rest, 0)):
-		c.fail("store", "after file: comes a directory, as in file:/var/lib/sluice").Hint("without one it is the user's state directory")
+	case err != nil:
+		c.fail("store", "%s", err).Hint("use file:PATH, redis://HOST:6379 or http://HOST:7979")
 	case scheme == "mem" || scheme == "file":
 	case scheme == "http+unix":
 		if !strings.HasPrefix(strings.TrimPrefix(rest, "//"), "/") {

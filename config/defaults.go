@@ -9,6 +9,9 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
+// DefaultListen is the address that the daemon listens on unless listen names another.
+const DefaultListen = "127.0.0.1:7979"
+
 // defaultSlots is the number of agents that a user may run when slots are on without a max.
 const defaultSlots = 3
 
@@ -24,7 +27,7 @@ func Default() *File {
 func (f *File) Defaults() {
 	or(&f.Store, "file:")
 	or(&f.OnStoreFailure, "share")
-	or(&f.Listen, "127.0.0.1:7979")
+	or(&f.Listen, DefaultListen)
 	or(&f.Presets, On)
 	or(&f.Order, "fair")
 	or(&f.Shares, On)

@@ -127,7 +127,7 @@ func (g *generation) identify(r *http.Request) (api.Identity, error) {
 	}
 	t, ok, needed := g.proxy.Bearer(r)
 	if !ok && needed {
-		return api.Identity{}, &api.Problem{Status: http.StatusUnauthorized, Detail: "a token is needed", Hint: "Authorization: Bearer TOKEN"}
+		return api.Identity{}, &api.Problem{Status: http.StatusUnauthorized, Detail: "a valid token is needed", Hint: "send Authorization: Bearer TOKEN; sluice token new NAME makes a token"}
 	}
 	return api.Identity{Token: t.Name, Agent: t.Agent, User: t.User, Highest: max(slices.Index(g.classes, t.Class), 0)}, nil
 }

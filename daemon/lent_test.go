@@ -161,6 +161,32 @@ func TestTheStoreIsNotForEveryone(t *testing.T) {
 	}
 }
 
+// A client of the store learns whether a token is missing, unknown or not allowed, and what to do.
+func TestErrorsAboutTokensSayWhatToDo(t *testing.T) {
+	t.Setenv("SLUICE_TOKEN", "")
+	sum := sha256.Sum256([]byte("t-low"))
+	r := begin(t, "generic", plain+"\ntokens:\n  - {name: low, hash: "+hex.EncodeToString(sum[:])+", class: p2}\n", nil)
+	server := httptest.NewServer(r.daemon)
+	defer server.Close()
+	for token, want := range map[string][2]string{
+		"":        {"a valid token is needed", "set SLUICE_TOKEN"},
+		"t-wrong": {"does not know this token", "correct SLUICE_TOKEN"},
+		"t-low":   {`the token "low" is bound to an agent or a class`, "use this token with the API"},
+	} {
+		address := server.URL
+		if token != "" {
+			address = strings.Replace(address, "http://", "http://:"+token+"@", 1)
+		}
+		_, err := remotestore.Config(t.Context(), address)
+		var hinted interface{ Hint() string }
+		if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), want[0]) || !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), want[1]) {
+			t.Errorf("%q: %v, want %q", token, err, want)
+		} else if token != "" && strings.Contains(err.Error()+hinted.Hint(), token) {
+			t.Errorf("%q: the error shows the token: %v", token, err)
+		}
+	}
+}
+
 // A gate in another process uses the daemon's limits and configuration, across a reload.
 func TestGateFromAfar(t *testing.T) {
 	r := begin(t, "generic", plain, nil)

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/loopback"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/proxy/forward"
 )
@@ -104,7 +104,7 @@ func (d *Daemon) Origins() *forward.Origins { return d.now.Load().origins }
 func (d *Daemon) Admit(r *http.Request) (forward.Client, bool) {
 	g := d.enter()
 	defer g.leave()
-	client := forward.Client{Near: isNear(r)}
+	client := forward.Client{Near: loopback.Request(r)}
 	c, _ := forward.CredentialsOf(r)
 	if !g.proxy.NeedsToken(r) {
 		client.Agent, client.Class = c.User, c.Password
@@ -120,13 +120,4 @@ func (d *Daemon) Admit(r *http.Request) (forward.Client, bool) {
 		}
 	}
 	return client, false
-}
-
-// isNear reports whether a client is on this machine.
-func isNear(r *http.Request) bool {
-	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && addr.Network() == "unix" {
-		return true
-	}
-	ap, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && ap.Addr().Unmap().IsLoopback()
 }

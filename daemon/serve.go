@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/framing"
+	"github.com/sluicehq/sluice/internal/loopback"
 )
 
 // Bounds on connections. Bodies and responses have no time limit.
@@ -38,7 +38,7 @@ func Listen(ctx context.Context, address string, guarded bool) (net.Listener, er
 	if err != nil {
 		return nil, fmt.Errorf("listen: %q is neither HOST:PORT nor unix:PATH", address)
 	}
-	if addr, err := netip.ParseAddr(host); !guarded && !strings.EqualFold(host, "localhost") && (err != nil || !addr.IsLoopback()) {
+	if !guarded && !loopback.Host(host) {
 		return nil, fmt.Errorf("listen: %q %w", address, ErrOpenToAll)
 	}
 	var lc net.ListenConfig

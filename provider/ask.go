@@ -195,7 +195,7 @@ var pathPlaces = [...]struct{ before, after string }{
 }
 
 // inPath finds the position of the model's name in a path.
-func inPath(path string) (place, bool) {
+func inPath(path string) (span, bool) {
 	for _, p := range pathPlaces {
 		_, rest, ok := strings.Cut(path, p.before)
 		if !ok {
@@ -203,10 +203,10 @@ func inPath(path string) (place, bool) {
 		}
 		if name, _, ok := strings.Cut(rest, p.after); ok && name != "" {
 			from := len(path) - len(rest)
-			return place{from, from + len(name)}, true
+			return span{from, from + len(name)}, true
 		}
 	}
-	return place{}, false
+	return span{}, false
 }
 
 func pathModel(path string) string {

@@ -108,13 +108,13 @@ func (rd *reader) fillSize(f *family, name string) {
 		f.limit.Size = n
 		return
 	}
-	members := rd.list(name)
-	if len(members) == 0 {
+	items := rd.list(name)
+	if len(items) == 0 {
 		return
 	}
-	f.limit.Size = rd.sized(&members[0], &f.limit)
-	for i := range members[1:] {
-		m := &members[1+i]
+	f.limit.Size = rd.sized(&items[0], &f.limit)
+	for i := range items[1:] {
+		m := &items[1+i]
 		if _, ok := m.param("w"); !ok {
 			continue // a proxy has joined two lines: it is unknown which limit the second is about
 		}
@@ -132,15 +132,15 @@ func (rd *reader) leading(name string, l *Limit) int64 {
 	if n, ok := rd.plain(name); ok {
 		return n
 	}
-	members := rd.list(name)
-	if len(members) == 0 {
+	items := rd.list(name)
+	if len(items) == 0 {
 		return unstated
 	}
-	return rd.sized(&members[0], l)
+	return rd.sized(&items[0], l)
 }
 
 // sized reads a number that may carry its window: 76;w=21600.
-func (rd *reader) sized(m *member, l *Limit) int64 {
+func (rd *reader) sized(m *item, l *Limit) int64 {
 	if w, ok := m.param("w"); ok && l.Window == 0 {
 		l.Window = rd.window(w)
 	}

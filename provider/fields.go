@@ -114,13 +114,13 @@ func (rd *reader) first(name string) string {
 	return ""
 }
 
-// list reads all lines of a field as one list of members.
-func (rd *reader) list(name string) []member {
-	var all []member
+// list reads all lines of a field as one list of items.
+func (rd *reader) list(name string) []item {
+	var all []item
 	for _, line := range rd.fields[name] {
-		members, bad := parseList(line)
+		items, bad := parseList(line)
 		rd.ignored += bad
-		all = append(all, members...)
+		all = append(all, items...)
 	}
 	if len(all) > maxLimits {
 		rd.ignored += len(all) - maxLimits

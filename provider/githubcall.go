@@ -24,7 +24,7 @@ func (g GitHub) Ask(c *Call) ParsedRequest {
 
 // mutates reports whether a GraphQL call has a mutation among its operations. Any of them may be the one that runs.
 func mutates(body []byte) bool {
-	for _, p := range members(body, "query") {
+	for _, p := range values(body, "query") {
 		if body[p.from] == '"' && hasMutation(string(unescape(body[p.from+1:p.to-1]))) {
 			return true
 		}

@@ -32,7 +32,7 @@ func (rd *reader) policies(field string) []Limit {
 	return all
 }
 
-func (rd *reader) policy(m *member) (Limit, bool) {
+func (rd *reader) policy(m *item) (Limit, bool) {
 	name, size := m.value, m.value
 	if q, ok := m.param("q"); ok {
 		size = q
@@ -75,13 +75,13 @@ func unitOf(unit string) (string, sluice.Kind) {
 // state reads RateLimit: "name";r=50;t=30 since draft 08, limit=100, remaining=50, reset=30 in draft 07. It takes
 // sizes and windows from the policies. Policies that the field does not mention come last.
 func (rd *reader) state(field string, policies []Limit) []Limit {
-	members := rd.list(field)
-	if len(members) == 0 {
+	items := rd.list(field)
+	if len(items) == 0 {
 		return nil
 	}
 	var all []Limit
-	for i := range members {
-		switch m := &members[i]; {
+	for i := range items {
+		switch m := &items[i]; {
 		case m.key != "":
 			all = rd.draft07(all, m)
 		case len(m.value) > maxName:
@@ -93,7 +93,7 @@ func (rd *reader) state(field string, policies []Limit) []Limit {
 	return withPolicies(all, policies)
 }
 
-func (rd *reader) draft08(m *member, policies []Limit) Limit {
+func (rd *reader) draft08(m *item, policies []Limit) Limit {
 	l := newLimit(m.value)
 	for _, p := range policies {
 		if p.Name == m.value {
@@ -110,8 +110,8 @@ func (rd *reader) draft08(m *member, policies []Limit) Limit {
 	return l
 }
 
-// draft07 adds a member of the dictionary. Each limit= begins another limit, because a field can have several lines.
-func (rd *reader) draft07(all []Limit, m *member) []Limit {
+// draft07 adds an item of the dictionary. Each limit= begins another limit, because a field can have several lines.
+func (rd *reader) draft07(all []Limit, m *item) []Limit {
 	if len(all) == 0 || m.key == "limit" {
 		all = append(all, newLimit(""))
 	}

@@ -52,12 +52,12 @@ func (v *vendor) Rename(c *Call, model string) (path string, body []byte, ok boo
 		path = path[:at.from] + escaped(model) + path[at.to:]
 		ok = true
 	}
-	places := members(body, "model")
-	if len(places) == 0 {
+	spans := values(body, "model")
+	if len(spans) == 0 {
 		return path, body, ok && formOf(path) != nil && !strings.HasSuffix(path, ":batchEmbedContents") // which has the model inside
 	}
 	name := model
-	for _, p := range places {
+	for _, p := range spans {
 		if body[p.from] != '"' {
 			return "", nil, false
 		}
@@ -69,7 +69,7 @@ func (v *vendor) Rename(c *Call, model string) (path string, body []byte, ok boo
 	if err != nil {
 		return "", nil, false
 	}
-	return path, replace(body, places, quoted), true
+	return path, replace(body, spans, quoted), true
 }
 
 // AskUsage changes the body of a call so that its response reports usage.
@@ -78,9 +78,9 @@ func (v *vendor) AskUsage(body []byte) []byte {
 	if skip(body, blank(body, 0)) < 0 {
 		return body
 	}
-	if places := members(body, "stream_options"); len(places) > 0 {
-		last := places[len(places)-1]
-		return replace(body, places, withUsage(body[last.from:last.to]))
+	if spans := values(body, "stream_options"); len(spans) > 0 {
+		last := spans[len(spans)-1]
+		return replace(body, spans, withUsage(body[last.from:last.to]))
 	}
 	i := blank(body, 0)
 	if body[i] != '{' {
@@ -90,7 +90,7 @@ func (v *vendor) AskUsage(body []byte) []byte {
 	if j := blank(body, i+1); j < len(body) && body[j] != '}' {
 		with += ","
 	}
-	return replace(body, []place{{i + 1, i + 1}}, []byte(with))
+	return replace(body, []span{{i + 1, i + 1}}, []byte(with))
 }
 
 // withUsage adds include_usage to existing options.
@@ -109,7 +109,7 @@ func withUsage(options []byte) []byte {
 
 // OnlyUsage reports whether a piece of a stream contains only usage.
 func (v *vendor) OnlyUsage(data []byte) bool {
-	usage, choices := members(data, "usage"), members(data, "choices")
+	usage, choices := values(data, "usage"), values(data, "choices")
 	if len(usage) != 1 || len(choices) != 1 || data[usage[0].from] != '{' {
 		return false
 	}

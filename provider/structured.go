@@ -2,9 +2,9 @@ package provider
 
 import "strings"
 
-// member is one member of a structured field (RFC 9651), parsed leniently. It belongs to a list, such as
+// item is one item of a structured field (RFC 9651), parsed leniently. It belongs to a list, such as
 // "default";r=50;t=30 or 100;w=60, or to a dictionary, such as limit=100.
-type member struct {
+type item struct {
 	key    string // in a dictionary
 	value  string // without quotes
 	quoted bool
@@ -14,7 +14,7 @@ type member struct {
 type param struct{ key, value string }
 
 // param finds a parameter.
-func (m *member) param(key string) (string, bool) {
+func (m *item) param(key string) (string, bool) {
 	for _, p := range m.params {
 		if p.key == key {
 			return p.value, true
@@ -23,23 +23,23 @@ func (m *member) param(key string) (string, bool) {
 	return "", false
 }
 
-// parseList reads the members of a list or a dictionary, and counts the malformed ones.
-func parseList(s string) (members []member, bad int) {
+// parseList reads the items of a list or a dictionary, and counts the malformed ones.
+func parseList(s string) (items []item, bad int) {
 	if strings.TrimSpace(s) == "" {
 		return nil, 0
 	}
 	for _, part := range split(s, ',') {
-		m, ok := parseMember(part)
+		m, ok := parseItem(part)
 		if !ok {
 			bad++
 			continue
 		}
-		members = append(members, m)
+		items = append(items, m)
 	}
-	return members, bad
+	return items, bad
 }
 
-func parseMember(s string) (m member, ok bool) {
+func parseItem(s string) (m item, ok bool) {
 	parts := split(s, ';')
 	head := strings.TrimSpace(parts[0])
 	if !strings.HasPrefix(head, `"`) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/internal/inside"
+	"github.com/sluicehq/sluice/internal/loopback"
 	"github.com/sluicehq/sluice/internal/requestid"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/sluicehttp"
@@ -57,7 +58,7 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 	}
 	d.gated.Letters = r.DeadLetters()
 	d.observe = inside.Of(p.gate).Observes(name)
-	d.base, d.near = r.Upstream.EscapedPath(), isLoopback(r.Upstream.Hostname())
+	d.base, d.near = r.Upstream.EscapedPath(), loopback.Host(r.Upstream.Hostname())
 	if p.via != "" { // another resource of the same store is another pool
 		sum := sha256.Sum256([]byte(p.via + "\x00" + name + d.mode()))
 		d.via = hex.EncodeToString(sum[:12])
@@ -181,7 +182,7 @@ func (d *door) relink(r *http.Request, path string, h http.Header) {
 	if len(h["Link"])+len(h["Location"])+len(h["Content-Location"]) == 0 {
 		return
 	}
-	from, to := d.links(r, path)
+	from, to := d.prefixes(r, path)
 	if from == "" {
 		return
 	}
@@ -195,14 +196,14 @@ func (d *door) relink(r *http.Request, path string, h http.Header) {
 	}
 }
 
-// links returns the prefix of the upstream's addresses, and the prefix that replaces it for the client. Both are empty
+// prefixes returns the prefix of the upstream's addresses, and the prefix that replaces it for the client. Both are empty
 // if the client reaches the upstream under its own address.
-func (d *door) links(r *http.Request, path string) (from, to string) {
+func (d *door) prefixes(r *http.Request, path string) (from, to string) {
 	if in := InterceptedOf(r); in != nil {
 		return d.relinkIntercepted(in)
 	}
 	here, ok := strings.CutSuffix(r.URL.EscapedPath(), path)
-	if !ok || overSocket(r) {
+	if !ok || loopback.Socket(r) {
 		return "", ""
 	}
 	scheme := "http"
@@ -215,7 +216,7 @@ func (d *door) links(r *http.Request, path string) (from, to string) {
 // hasPassed reports whether a gate of the same store has already let the request through. If the proxy adds its own
 // key, it does not believe a client that claims this.
 func (d *door) hasPassed(r *http.Request) bool {
-	return d.via != "" && !d.lends() && len(d.res.Keys) == 0 && len(d.proxy.tokens) == 0 && slices.Contains(r.Header[headerVia], d.via) && isNear(r)
+	return d.via != "" && !d.lends() && len(d.res.Keys) == 0 && len(d.proxy.tokens) == 0 && slices.Contains(r.Header[headerVia], d.via) && loopback.Request(r)
 }
 
 // lends reports whether requests go with the gate's own keys.

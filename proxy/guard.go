@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"github.com/sluicehq/sluice/internal/loopback"
 )
 
 // CheckHost refuses requests for a host name that is not the gate's own. Such requests come from web pages whose name
@@ -39,11 +41,11 @@ func checkPage(r *http.Request) *refusal {
 }
 
 func (p *Proxy) checkHost(r *http.Request) *refusal {
-	if overSocket(r) {
+	if loopback.Socket(r) {
 		return nil // a web page cannot reach a Unix socket
 	}
 	host := strings.ToLower(hostname(r.Host))
-	if isLoopback(host) || p.hosts[host] {
+	if loopback.Host(host) || p.hosts[host] {
 		return nil
 	}
 	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
@@ -74,23 +76,6 @@ func hostname(host string) string {
 	return strings.Trim(host, "[]")
 }
 
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
-}
-
-// isNear reports whether a request comes from this machine.
-func isNear(r *http.Request) bool {
-	if overSocket(r) {
-		return true
-	}
-	ap, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && ap.Addr().Unmap().IsLoopback()
-}
-
 // hasDots reports whether a path contains . or .. segments, which lead elsewhere.
 func hasDots(escaped string) bool {
 	if !strings.ContainsAny(escaped, ".%") {
@@ -103,10 +88,4 @@ func hasDots(escaped string) bool {
 		}
 	}
 	return false
-}
-
-// overSocket reports whether a request came through a Unix socket.
-func overSocket(r *http.Request) bool {
-	addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return ok && addr.Network() == "unix"
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/loopback"
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
@@ -103,11 +104,11 @@ func (ts tokens) query(r *http.Request) (Token, bool) {
 // Bearer returns the token of a request. ok is false if it has none; needed reports whether it needs one.
 func (p *Proxy) Bearer(r *http.Request) (t Token, ok, needed bool) {
 	t, ok = p.tokens.find(r)
-	return t, ok, len(p.tokens) > 0 && !overSocket(r)
+	return t, ok, len(p.tokens) > 0 && !loopback.Socket(r)
 }
 
 // NeedsToken reports whether a client of this connection needs a token.
-func (p *Proxy) NeedsToken(r *http.Request) bool { return len(p.tokens) > 0 && !overSocket(r) }
+func (p *Proxy) NeedsToken(r *http.Request) bool { return len(p.tokens) > 0 && !loopback.Socket(r) }
 
 // KnowsToken reports whether a token is valid.
 func (p *Proxy) KnowsToken(token string) bool {
@@ -137,11 +138,11 @@ func bare(v string) string {
 
 // identify returns who sends a request: the agent of the token, of the path, of the X-Sluice headers, or of the headers
 // that the agent sends anyway.
-func (p *Proxy) identify(r *http.Request, at *place) (c sluicehttp.Caller, f *refusal) {
+func (p *Proxy) identify(r *http.Request, at *destination) (c sluicehttp.Caller, f *refusal) {
 	h := r.Header
 	token, borne := p.tokens.find(r)
 	if at.door.lends() && !borne && !isTrusted(r) {
-		return c, refuse(http.StatusUnauthorized, "the key of "+at.door.name+" is this gate's, and is lent to bearers of a token only",
+		return c, refuse(http.StatusUnauthorized, "the gate adds the API key of "+at.door.name+" for clients with a token only",
 			"send a token in X-Sluice-Token, or as the API key")
 	}
 	if !borne && (h.Get(headerToken) != "" || len(p.tokens) > 0 && !isTrusted(r)) { // otherwise the bearer would go on as an anonymous client

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"strings"
+
+	"github.com/sluicehq/sluice/internal/loopback"
 )
 
 // Intercepted describes a request that its client sent to the provider's own address and that a forward proxy (package
@@ -38,12 +40,12 @@ func InterceptedOf(r *http.Request) *Intercepted {
 // isTrusted reports whether a client needs no token.
 func isTrusted(r *http.Request) bool {
 	in := InterceptedOf(r)
-	return overSocket(r) || in != nil && in.Trusted
+	return loopback.Socket(r) || in != nil && in.Trusted
 }
 
 // findIntercepted is find for a request to the provider's own address.
-func (p *Proxy) findIntercepted(in *Intercepted, r *http.Request) (at place, f *refusal) {
-	at = place{door: p.doors[in.Resource], path: in.Path, agent: in.Agent, class: in.Class}
+func (p *Proxy) findIntercepted(in *Intercepted, r *http.Request) (at destination, f *refusal) {
+	at = destination{door: p.doors[in.Resource], path: in.Path, agent: in.Agent, class: in.Class}
 	if at.door == nil {
 		return at, refuse(http.StatusBadGateway, "unknown resource "+quoted(in.Resource), "the configuration has changed; connect again")
 	}

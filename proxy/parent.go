@@ -14,8 +14,8 @@ import (
 // headerParent names the agent that the sender works for.
 const headerParent = headerPrefix + "Parent"
 
-// linkWithin bounds how long telling the store about the parent may delay a request.
-const linkWithin = 500 * time.Millisecond
+// parentWithin bounds how long telling the store about the parent may delay a request.
+const parentWithin = 500 * time.Millisecond
 
 // parentHeaders lists the headers in which agents name the agent that started them.
 var parentHeaders = []ownHeader{
@@ -53,24 +53,24 @@ func (p *Proxy) mayHold(r *http.Request, parent string) bool {
 	if inside.Of(p.gate).AgentAbove(parent, highest) {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), linkWithin)
+	ctx, cancel := context.WithTimeout(r.Context(), parentWithin)
 	defer cancel()
 	held, leased, err := inside.Of(p.gate).Leased(ctx, parent)
 	return err == nil && (!leased || slices.Index(p.classes, held.Class) >= highest)
 }
 
-// link tells the gate that the parent waits for the sender, until stop is called. It repeats that, because a request
+// reportParent tells the gate that the parent waits for the sender, until stop is called. It repeats that, because a request
 // may be held longer than the gate remembers. On an error the request goes on.
-func (p *Proxy) link(ctx context.Context, child, parent string) (stop func()) {
+func (p *Proxy) reportParent(ctx context.Context, child, parent string) (stop func()) {
 	if child == "" || parent == "" || child == parent || max(len(child), len(parent)) > maxName {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	tell := func() {
-		within, done := context.WithTimeout(ctx, linkWithin)
+		within, done := context.WithTimeout(ctx, parentWithin)
 		defer done()
 		if err := p.gate.WorksFor(within, child, parent); err != nil && ctx.Err() == nil {
-			p.log.Warn("for whom an agent works is not known to others", "agent", child, "error", err)
+			p.log.Warn("could not record for which agent this one works", "agent", child, "error", err)
 		}
 	}
 	tell()

@@ -19,6 +19,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/estimate"
+	"github.com/sluicehq/sluice/internal/loopback"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/sluicehttp"
@@ -152,7 +153,7 @@ func New(o Options) (*Proxy, error) {
 
 // ByHost reports whether a request came through a Unix socket and names its resource by the host.
 func (p *Proxy) ByHost(r *http.Request) bool {
-	return overSocket(r) && p.byHost[strings.ToLower(hostname(r.Host))] != nil
+	return loopback.Socket(r) && p.byHost[strings.ToLower(hostname(r.Host))] != nil
 }
 
 // Names returns the names of the resources that clients can reach, in no order.
@@ -187,7 +188,7 @@ func (p *Proxy) Settle() {
 
 // ServeHTTP sends a request to its provider when its turn comes.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var at place
+	var at destination
 	var f *refusal
 	if in := InterceptedOf(r); in != nil {
 		at, f = p.findIntercepted(in, r)
@@ -214,7 +215,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !at.door.observe { // in observe mode no request is held for others
 		if parent := parentOf(r.Header); p.mayHold(r, parent) {
-			defer p.link(r.Context(), caller.Agent, parent)()
+			defer p.reportParent(r.Context(), caller.Agent, parent)()
 		}
 	}
 	if live != nil {
@@ -224,8 +225,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	at.door.serve(w, r, at.path, caller)
 }
 
-// place is the destination of a request.
-type place struct {
+// destination is where a request goes, and who sends it.
+type destination struct {
 	door  *door
 	path  string // escaped, as sent to the provider
 	agent string // as the path names it
@@ -233,7 +234,7 @@ type place struct {
 }
 
 // find reads the path. Clients on a Unix socket may not know the proxy; they name the resource by the host.
-func (p *Proxy) find(r *http.Request) (at place, f *refusal) {
+func (p *Proxy) find(r *http.Request) (at destination, f *refusal) {
 	path := strings.TrimPrefix(r.URL.EscapedPath(), "/")
 	first, rest, _ := strings.Cut(path, "/")
 	if who, ok := strings.CutPrefix(first, "@"); ok {
@@ -251,7 +252,7 @@ func (p *Proxy) find(r *http.Request) (at place, f *refusal) {
 			return at, nil
 		}
 	}
-	if overSocket(r) {
+	if loopback.Socket(r) {
 		if at.door = p.byHost[strings.ToLower(hostname(r.Host))]; at.door != nil {
 			at.path = r.URL.EscapedPath()
 			return at, nil

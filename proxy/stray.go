@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluicehq/sluice/internal/loopback"
 	"github.com/sluicehq/sluice/internal/nearest"
 	"github.com/sluicehq/sluice/provider"
 )
@@ -30,7 +31,7 @@ var strays = []struct{ path, provider, base string }{
 // Stray refuses a request to a provider's path without a resource before it. It reports whether it did.
 func (p *Proxy) Stray(w http.ResponseWriter, r *http.Request) bool {
 	f := p.strayRefusal(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "")
-	if f == nil || overSocket(r) && p.byHost[strings.ToLower(hostname(r.Host))] != nil {
+	if f == nil || loopback.Socket(r) && p.byHost[strings.ToLower(hostname(r.Host))] != nil {
 		return false
 	}
 	if bad := p.checkOrigin(r); bad != nil {

@@ -81,7 +81,7 @@ func (f *flight) soFar(u *provider.Usage) {
 	if !u.Known {
 		u.Model, u.Input = f.asked.Model, f.told.Estimated.Input
 	}
-	out := f.t.paces.output(f.told.Model, u.Seen)
+	out := f.t.timings.output(f.told.Model, u.Seen)
 	if f.asked.MaxOutput > 0 {
 		out = min(out, f.asked.MaxOutput)
 	}
@@ -117,7 +117,7 @@ func (f *flight) learn(u *provider.Usage, took time.Duration) {
 	if f.asked.Tokens && u.Known && (f.asked.Text > 0 || u.Output > 0) { // otherwise the call only warms a connection
 		f.t.book.Learn(f.caller.Agent, f.asked.Model, f.asked.Text, f.counted(u), u.Output)
 	}
-	f.t.paces.learn(f.told.Model, took, u.Seen, u.Output)
+	f.t.timings.learn(f.told.Model, took, u.Seen, u.Output)
 }
 
 // counted returns the input as the provider counts it: some do not count what they read from a cache.

@@ -74,7 +74,7 @@ func (p *timings) output(model string, seen int64) int64 {
 // remaining estimates how long the provider will still work on a response that has taken so long: the rest of the usual
 // time, but at least a quarter of it.
 func (t *Transport) remaining(model string, took time.Duration) time.Duration {
-	p := &t.paces
+	p := &t.timings
 	p.mu.Lock()
 	usual := firstService
 	for _, m := range [...]*timing{p.models[model], &p.all} {

@@ -83,7 +83,7 @@ type Transport struct {
 
 	windows    []sluice.Limit // the windows of a subscription among Limits
 	plan       estimate.Plan
-	paces      timings
+	timings    timings
 	looks      looks
 	lingering  lingering
 	ring       ring

@@ -29,9 +29,9 @@ func addAsking(cmd *cobra.Command) *asking {
 	cmd.Flags().StringVar(&a.tool, "tool", "", "`TOOL` of the request; its cost counts in the unit work")
 	cmd.Flags().StringVar(&a.model, "model", "", "`MODEL`, or part of the API, of the request")
 	keyFlag(cmd, &a.keyEnv)
-	cmd.Flags().Var(&a.cost, "cost", "what the request takes, besides the one request that it is")
+	cmd.Flags().Var(&a.cost, "cost", "what the request takes besides one request")
 	cmd.Flags().Var(&a.wait, "wait", "the longest wait; 0 takes what is free now")
-	cmd.Flags().Var(&a.ttl, "ttl", "how long a ticket lives that is never released; else the resource's, 10m")
+	cmd.Flags().Var(&a.ttl, "ttl", "how long an unreleased ticket lives; else the resource's ttl, 10m")
 	cmd.Flags().BoolVar(&a.emergency, "emergency", false, "go first and use what others leave; highest class only")
 	cmd.Flags().BoolVar(&a.retry, "retry", false, "count the request as a retry")
 	return a
@@ -76,7 +76,7 @@ Where limits are per API key (split: key, per: [key]), --key-env names the varia
 of this request. Only a label of the key reaches the store.
 
 Exit codes: 0 granted; 64 usage, unknown resource; 69 the store cannot be reached; 75 not within
---wait, or too many waiting; 77 refused: the cost is above a limit's size, or the class may not;
+--wait, or too many waiting; 77 refused: the cost is above a limit's size, or the class may not do this;
 78 bad configuration; 128+n ended by signal n.`,
 		Example: `  sluice acquire github && gh api /user
   sluice acquire search-api --agent indexer --class p1 --wait 2m

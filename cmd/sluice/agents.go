@@ -30,7 +30,7 @@ chain leads there).`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var st inspect.Status
-			err := looking(cmd, nil, func(ctx context.Context, s *session) (err error) {
+			err := reading(cmd, nil, func(ctx context.Context, s *session) (err error) {
 				st, err = s.status(ctx)
 				return err
 			})
@@ -49,7 +49,7 @@ chain leads there).`,
 
 func (s *screen) allAgents(st *inspect.Status) {
 	if len(st.Agents) == 0 {
-		s.line("No agent is alive: none holds a lease, and none has asked for a while.")
+		s.line("No agent is live: no agent holds a lease, and none has asked for a while.")
 		s.line("One appears here with sluice run, or when it asks: sluice acquire RESOURCE --agent NAME")
 	} else {
 		t := s.agents(st.Agents)

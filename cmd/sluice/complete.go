@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/eventlog"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/shellword"
 	"github.com/sluicehq/sluice/internal/show"
 	"github.com/sluicehq/sluice/sim"
 )
@@ -120,7 +121,7 @@ func completeTickets(cmd *cobra.Command, args []string, _ string) ([]string, cob
 	})
 	var list []string
 	for _, e := range slices.Backward(open) {
-		list = append(list, e.Ticket+"\t"+printable(e.Agent)+", "+show.Ago(e.Time, time.Now()))
+		list = append(list, e.Ticket+"\t"+shellword.Escape(e.Agent)+", "+show.Ago(e.Time, time.Now()))
 	}
 	return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
@@ -163,7 +164,7 @@ func completeWaiting(cmd *cobra.Command, args []string, _ string) ([]string, cob
 	}
 	var list []string
 	for i := range w.Waiting[:min(len(w.Waiting), recentMost)] {
-		list = append(list, w.Waiting[i].Ticket+"\t"+printable(w.Waiting[i].Agent))
+		list = append(list, w.Waiting[i].Ticket+"\t"+shellword.Escape(w.Waiting[i].Agent))
 	}
 	return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }

@@ -32,17 +32,17 @@ says why; 64 usage; 70 a process failed; 128+n ended by signal n.`,
 		Example: "  sluice demo\n  sluice demo --fast --json\n  sluice demo --scenario my-fleet.yaml",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			plan := demo.Minute()
+			script := demo.Minute()
 			if fast {
-				plan = demo.Fast()
+				script = demo.Fast()
 			}
 			if cmd.Flags().Changed("scenario") {
 				var err error
-				if plan, err = ownDemo(scenario, fast); err != nil {
+				if script, err = ownDemo(scenario, fast); err != nil {
 					return err
 				}
 			}
-			return runDemo(cmd, plan)
+			return runDemo(cmd, script)
 		},
 	}
 	cmd.Flags().BoolVar(&fast, "fast", false, "fewer calls, about 20 seconds")
@@ -61,14 +61,14 @@ func ownDemo(scenario string, fast bool) (demo.Script, error) {
 	if err != nil {
 		return demo.Script{}, err
 	}
-	plan, err := demo.FromScenario(sc)
+	script, err := demo.FromScenario(sc)
 	if err != nil {
-		return plan, &failure{code: exitUsage, message: "the scenario cannot be run live: " + err.Error(), hint: "sluice simulate runs it in virtual time"}
+		return script, &failure{code: exitUsage, message: "the scenario cannot be run live: " + err.Error(), hint: "sluice simulate runs it in virtual time"}
 	}
-	return plan, nil
+	return script, nil
 }
 
-func runDemo(cmd *cobra.Command, plan demo.Script) error {
+func runDemo(cmd *cobra.Command, script demo.Script) error {
 	self, err := os.Executable()
 	if err != nil {
 		return &failure{code: exitInternal, message: "cannot find the sluice executable: " + err.Error()}
@@ -80,10 +80,10 @@ func runDemo(cmd *cobra.Command, plan demo.Script) error {
 			live = stderr
 		}
 	}
-	view := newDemoView(live, &plan)
+	view := newDemoView(live, &script)
 	ctx, ignore := withSignals(cmd.Context())
 	defer ignore()
-	report, err := demo.Run(ctx, demo.Options{Plan: plan, Self: self, PartArgs: demoPartArgs, Show: view.show})
+	report, err := demo.Run(ctx, demo.Options{Script: script, Self: self, PartArgs: demoPartArgs, Show: view.show})
 	view.end()
 	if c := signalOf(ctx); c != nil {
 		f := asFailure(c.failure("the demo ran"))
@@ -96,7 +96,7 @@ func runDemo(cmd *cobra.Command, plan demo.Script) error {
 	if asJSON(cmd) {
 		err = written(printJSON(out, report))
 	} else {
-		err = printDemo(out, report, plan.Gate != "")
+		err = printDemo(out, report, script.Gate != "")
 	}
 	if err == nil && !report.OK {
 		err = exitNotAsPromised

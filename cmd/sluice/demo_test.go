@@ -80,9 +80,9 @@ func demoAt(phase int, elapsed time.Duration, done int, ended bool) demo.View {
 }
 
 func TestDemoInLines(t *testing.T) {
-	plan := demo.Fast()
+	script := demo.Fast()
 	var out bytes.Buffer
-	v := newDemoView(&out, &plan)
+	v := newDemoView(&out, &script)
 	for s := range 12 {
 		v.show(demoAt(0, time.Duration(s)*time.Second, s, false))
 	}
@@ -105,9 +105,9 @@ func TestDemoInLines(t *testing.T) {
 }
 
 func TestDemoDrawsOverWhatItDrew(t *testing.T) {
-	plan := demo.Fast()
+	script := demo.Fast()
 	var out bytes.Buffer
-	v := newDemoView(&out, &plan)
+	v := newDemoView(&out, &script)
 	v.draws, v.fd, v.style.ASCII = true, ^uintptr(0), true
 	v.show(demoAt(0, 0, 0, false))
 	out.Reset()

@@ -32,17 +32,17 @@ type demoView struct {
 	lines int // lines drawn for it
 }
 
-func newDemoView(w io.Writer, plan *demo.Script) *demoView {
+func newDemoView(w io.Writer, script *demo.Script) *demoView {
 	v := &demoView{
-		w: w, style: show.Style{Colour: bool(painterFor(w)), ASCII: !show.UTF8(os.Getenv)}, calls: plan.Calls(), phase: -1,
+		w: w, style: show.Style{Colour: bool(painterFor(w)), ASCII: !show.UTF8(os.Getenv)}, calls: script.Calls(), phase: -1,
 	}
 	if f, ok := w.(*os.File); ok && isTerminal(w) && os.Getenv("TERM") != "dumb" {
 		v.fd = f.Fd()
 		_, height, err := term.GetSize(v.fd)
-		v.draws = err == nil && (height == 0 || height > len(plan.Agents)+3) // some terminals do not report their height
+		v.draws = err == nil && (height == 0 || height > len(script.Agents)+3) // some terminals do not report their height
 	}
 	fmt.Fprintf(w, "One key with a limit of %s, %d agents, %d calls. At best that takes %s.\n",
-		plan.Limits(), len(plan.Agents), v.calls, show.Span(plan.Ideal()))
+		script.Limits(), len(script.Agents), v.calls, show.Span(script.Ideal()))
 	return v
 }
 
@@ -54,7 +54,7 @@ func (v *demoView) show(at demo.View) {
 	}
 	switch {
 	case v.draws:
-		if at.Elapsed-v.last >= pace || v.lines == 0 || v.over(at) {
+		if at.Elapsed-v.last >= redraw || v.lines == 0 || v.over(at) {
 			v.last = at.Elapsed
 			v.draw(at)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/shellword"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -96,7 +97,7 @@ func completeIDs(cmd *cobra.Command, args []string, _ string) ([]string, cobra.S
 	entries, _ := list.Entries() // on an error there is nothing to complete
 	var ids []string
 	for _, e := range entries {
-		ids = append(ids, e.ID+"\t"+printable(subject(&e)))
+		ids = append(ids, e.ID+"\t"+shellword.Escape(subject(&e)))
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }

@@ -8,12 +8,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/shellword"
 )
 
 func newDLQShow() *cobra.Command {
@@ -85,11 +84,11 @@ func printBody(cmd *cobra.Command, e *deadletter.Entry) error {
 // request shows the fields that only a request has.
 func (s *screen) request(e *deadletter.Entry, field func(name, format string, args ...any)) {
 	r := e.Request
-	field("request", "%s %s", printable(r.Method), printable(r.Path))
+	field("request", "%s %s", shellword.Escape(r.Method), shellword.Escape(r.Path))
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
-		field("", "%s: %s", printable(name), printable(strings.Join(r.Header[name], ", ")))
+		field("", "%s: %s", shellword.Escape(name), shellword.Escape(strings.Join(r.Header[name], ", ")))
 	}
-	field("left out", "%s", printable(strings.Join(r.Left, ", ")))
+	field("left out", "%s", shellword.Escape(strings.Join(r.Left, ", ")))
 	if r.Lost != "" {
 		field("body", "not kept: %s", r.Lost)
 	} else {
@@ -127,10 +126,10 @@ func (s *screen) letter(e *deadletter.Entry) {
 	if e.Request != nil {
 		s.request(e, field)
 	}
-	field("command", "%s", shellLine(e.Args()))
-	field("directory", "%s", printable(string(e.Dir)))
-	field("config", "%s", printable(string(e.Config)))
-	field("store", "%s", printable(string(e.Store)))
+	field("command", "%s", shellword.Line(e.Args()))
+	field("directory", "%s", shellword.Escape(string(e.Dir)))
+	field("config", "%s", shellword.Escape(string(e.Config)))
+	field("store", "%s", shellword.Escape(string(e.Store)))
 	field("resource", "%s", e.Resource)
 	field("agent", "%s", e.Agent)
 	field("class", "%s", e.Class)
@@ -165,49 +164,4 @@ func times(n int) string {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)
-}
-
-// shellLine quotes a command line for a shell.
-func shellLine(args []string) string {
-	quoted := make([]string, len(args))
-	for i, a := range args {
-		quoted[i] = shellWord(a)
-	}
-	return strings.Join(quoted, " ")
-}
-
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-+=./:,@%^", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	if shown := printable(s); shown != s {
-		return "$'" + strings.ReplaceAll(shown, "'", `\'`) + "'"
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
-// printable escapes characters that are invisible or would control a terminal.
-func printable(s string) string {
-	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == '\\':
-			b.WriteString(`\\`)
-		case r == utf8.RuneError && n == 1 || !unicode.IsPrint(r):
-			for _, c := range []byte(s[i : i+n]) {
-				fmt.Fprintf(&b, `\x%02x`, c)
-			}
-		default:
-			b.WriteRune(r)
-		}
-		i += n
-	}
-	return b.String()
 }

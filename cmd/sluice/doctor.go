@@ -31,7 +31,7 @@ The exit code is 0 for every verdict; --json has it as a word.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now := time.Now()
 			var d inspect.Diagnosis
-			err := looking(cmd, args, func(ctx context.Context, s *session) (err error) {
+			err := reading(cmd, args, func(ctx context.Context, s *session) (err error) {
 				d, err = readDiagnosis(ctx, s, from.moment(now))
 				return err
 			})

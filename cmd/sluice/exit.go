@@ -45,7 +45,7 @@ func (f *failure) Error() string { return f.message }
 func (f *failure) Hint() string { return f.hint }
 
 // usage returns the hint for a command line that was not understood.
-func usage(command string) string { return command + " --help tells how it is used" }
+func usage(command string) string { return "run " + command + " --help to see how to use it" }
 
 // asFailure gives every error an exit code. An error without one comes from parsing the command line.
 func asFailure(err error) *failure {

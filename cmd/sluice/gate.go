@@ -70,8 +70,8 @@ func openToStay(cmd *cobra.Command, resources ...string) (*session, error) {
 	return openSession(cmd, resources, sluice.Config{})
 }
 
-// openToLook is openGate for commands that only read: they leave limits as other processes have stated them.
-func openToLook(cmd *cobra.Command, resources ...string) (*session, error) {
+// openReadOnly is openGate for commands that only read: they leave limits as other processes have stated them.
+func openReadOnly(cmd *cobra.Command, resources ...string) (*session, error) {
 	return openSession(cmd, resources, sluice.Config{OneShot: true, ReadOnly: true})
 }
 

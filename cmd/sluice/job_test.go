@@ -108,23 +108,6 @@ func TestIdentityOfANestedRun(t *testing.T) {
 	}
 }
 
-func TestCommandLinesAreShownAsAShellTakesThem(t *testing.T) {
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"echo", "a-b_c=d", ""}, `echo a-b_c=d ''`},
-		{[]string{"sh", "-c", "echo 'x' | cat"}, `sh -c 'echo '\''x'\'' | cat'`},
-		{[]string{"\x1b[31m", "naïve"}, `$'\x1b[31m' 'naïve'`},
-		{[]string{"it's\xff\\"}, `$'it\'s\xff\\'`},
-		{[]string{"a\u202eb"}, `$'a\xe2\x80\xaeb'`},
-	} {
-		if got := shellLine(c.args); got != c.want {
-			t.Errorf("%q: got %s, want %s", c.args, got, c.want)
-		}
-	}
-}
-
 func TestVerdictOfAnExitCode(t *testing.T) {
 	for code, want := range map[int]store.Verdict{0: store.VerdictOK, 1: store.VerdictError, exitNotYet: store.VerdictError, 128: store.VerdictError} {
 		if got := verdict(code); got != want {

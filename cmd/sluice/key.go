@@ -113,7 +113,7 @@ configuration.`,
 			if err != nil {
 				return err
 			}
-			s, err := openToLook(cmd)
+			s, err := openReadOnly(cmd)
 			if err != nil {
 				return err
 			}

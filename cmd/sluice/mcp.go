@@ -128,7 +128,7 @@ func (g *localGate) take() (*session, error) {
 		g.end()
 	}
 	if g.s == nil {
-		s, err := openToLook(g.cmd)
+		s, err := openReadOnly(g.cmd)
 		if err != nil {
 			return nil, err
 		}

@@ -38,7 +38,7 @@ configuration.`,
 		if !flags.given() {
 			return &failure{code: exitUsage, message: "no response given", hint: "give --status, --header, --body or --retry-after"}
 		}
-		s, err := openToLook(cmd, args[0])
+		s, err := openReadOnly(cmd, args[0])
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/sluicehq/sluice/eventlog"
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
+	"github.com/sluicehq/sluice/internal/storeurl"
 )
 
 func TestOutageForPeople(t *testing.T) {
@@ -55,7 +56,7 @@ func TestDoctorTellsOfOutages(t *testing.T) {
 	}
 	for resource, want := range map[string][]string{
 		"api": {"lost the store 2 times in this period", "at 2026-03-01T12:04:00Z (no route)", "longest outage took 1m05s", "7 requests were sent without it", "open each sends all requests without limits"},
-		"old": {"had lost the store before this period", "5 requests were let go", "share each goes on within its share"},
+		"old": {"had lost the store before this period", "5 requests were sent", "share each goes on within its share"},
 	} {
 		a := got[resource].advice()
 		for _, text := range want {
@@ -79,7 +80,7 @@ func TestStoresAreListed(t *testing.T) {
 	for _, scheme := range strings.Fields(list) {
 		known[strings.Trim(scheme, `"`)] = true
 	}
-	for _, scheme := range storeSchemes {
+	for _, scheme := range storeurl.Schemes {
 		if !known[scheme] {
 			t.Errorf("%s: is not registered", scheme)
 		}

@@ -27,7 +27,7 @@ configuration.`,
 		if length <= 0 {
 			return &failure{code: exitUsage, message: "--for is missing", hint: "give a time such as 60s or 10m"}
 		}
-		s, err := openToLook(cmd, args[0])
+		s, err := openReadOnly(cmd, args[0])
 		if err != nil {
 			return err
 		}

@@ -113,7 +113,7 @@ func pingResource(cmd *cobra.Command, name string) error {
 func (out *pingJSON) lookAtStore(cmd *cobra.Command, name string) (ping.Step, *failure) {
 	began := time.Now()
 	step := ping.Step{Name: "store", State: ping.OK}
-	err := looking(cmd, []string{name}, func(ctx context.Context, s *session) error {
+	err := reading(cmd, []string{name}, func(ctx context.Context, s *session) error {
 		step.Detail = s.store
 		st, err := s.gate.Resource(ctx, name)
 		if err == nil && st.State != "" {

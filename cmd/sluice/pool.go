@@ -54,7 +54,7 @@ it is the first shared limit in another unit.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var p poolJSON
 			var classes []string
-			err := looking(cmd, args, func(ctx context.Context, s *session) (err error) {
+			err := reading(cmd, args, func(ctx context.Context, s *session) (err error) {
 				classes = s.classNames()
 				p, err = readPool(ctx, s, args[0])
 				return err
@@ -116,7 +116,7 @@ func (s *screen) pool(p *poolJSON, classes []string) {
 		s.line("%s  %s %s in all%s", head, show.Count(p.TotalLimit), s.Text(p.Unit, nameWidth), s.resets(p.ResetAt))
 	}
 	if len(p.Allocations) == 0 {
-		s.line("No agent is alive: the first one to ask has all of it.")
+		s.line("No agent is live: the first one to ask can count on all of it.")
 		return
 	}
 	t := &show.Table{Indent: "  ", Columns: []show.Column{

@@ -19,8 +19,8 @@ type progress struct {
 }
 
 const (
-	quiet = 2 * time.Second
-	pace  = 100 * time.Millisecond // faster updates cannot be read
+	quiet  = 2 * time.Second
+	redraw = 100 * time.Millisecond // faster updates cannot be read
 )
 
 func newProgress(w io.Writer, what string) *progress {
@@ -29,7 +29,7 @@ func newProgress(w io.Writer, what string) *progress {
 
 func (p *progress) step(at sim.Progress) {
 	now := time.Now()
-	if now.Sub(p.began) < quiet || now.Sub(p.last) < pace {
+	if now.Sub(p.began) < quiet || now.Sub(p.last) < redraw {
 		return
 	}
 	p.last = now

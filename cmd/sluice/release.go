@@ -18,7 +18,7 @@ func newRelease() *cobra.Command {
 		Use:   "release TICKET",
 		Short: "End a ticket of acquire --hold, and report the response",
 		Long: `Release ends a ticket: the request is over. --status and --header report the provider's response. A
-success ends what a refusal began, a 429 pauses the resource for all callers, and rate-limit headers
+success ends the backoff after refusals, a 429 pauses the resource for all callers, and rate-limit headers
 correct what is counted. Only headers about limits are read, and none is kept.
 
 Some refusals are explained only by their text, such as a 403 of GitHub's secondary rate limit:
@@ -46,7 +46,7 @@ configuration.`,
 				code: exitUsage, message: fmt.Sprintf("%.80q is not a ticket", args[0]), hint: "a ticket looks like RESOURCE.1f-2a, as acquire --hold prints it",
 			}
 		}
-		s, err := openToLook(cmd, ticketid.Resource(args[0]))
+		s, err := openReadOnly(cmd, ticketid.Resource(args[0]))
 		if err != nil {
 			return err
 		}

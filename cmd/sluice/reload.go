@@ -74,7 +74,7 @@ func (s *session) mayChange(cmd *cobra.Command, f *config.File, fixed fixedBy) e
 	case !fixed.listen && f.Listen != s.file.Listen:
 		return stays("listen", "the daemon cannot listen elsewhere while it runs")
 	case !fixed.tls && f.TLS != s.file.TLS:
-		return stays("tls", "the daemon cannot change the files of its certificate while it runs; what is in them it reads when it changes")
+		return stays("tls", "the daemon cannot switch to other certificate files while it runs; it does read these files again when they change")
 	case len(f.Tokens) == 0 && len(s.file.Tokens) > 0: // a half-written file would look the same
 		return stays("tokens", "the last token cannot be removed while the daemon runs: every client would get access")
 	}

@@ -43,7 +43,7 @@ waiting time and cost, in the log and with the gate. Nothing is sent.
 
 LOG is an event log of Sluice (its directory or a file), an access log of JSON lines or CSV with time, caller,
 model, tokens and status, or LiteLLM's spend log (JSON, JSON lines, CSV). - reads standard input. The format is
-guessed; --format says it.
+guessed; --format states it.
 
 The limits come from --requests and the like, else from --config, else from the refusals in the log. A request
 that was refused and sent again is one call. docs/replay.md states every assumption.
@@ -68,7 +68,7 @@ start from.`,
 	flags.BoolVar(&f.perModel, "per-model", false, "the limits count for each model")
 	flags.StringArrayVar(&f.classes, "class", nil, "class of a caller as `CALLER=CLASS`; can be given several times")
 	flags.Var(&f.retryWithin, "retry-within", "a request this long after a refusal of the same caller and model can be its retry")
-	flags.Var(&f.follow, "follow", "a call that begins this soon after its caller's last one waited for it; 0: none did")
+	flags.Var(&f.follow, "follow", "a call that begins within this time after its caller's previous call waited for that call; 0: no call waited")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of all random draws")
 	flags.BoolVar(&f.plot, "plot", false, "also draw requests over time")
 	flags.StringVar(&f.html, "html", "", "also write one self-contained page with plots into `FILE`; - prints the page")

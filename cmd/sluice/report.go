@@ -72,7 +72,7 @@ from elsewhere and contains no keys and no bodies. --html - prints the page inst
 			now := time.Now()
 			var rep inspect.Report
 			var refused minutesOf
-			err := looking(cmd, args, func(ctx context.Context, s *session) (err error) {
+			err := reading(cmd, args, func(ctx context.Context, s *session) (err error) {
 				if rep, err = readReport(ctx, s, from.moment(now)); err == nil && wantsPage {
 					refused = refusedMinutes(s, from.moment(now))
 				}
@@ -198,7 +198,7 @@ func (s *screen) report(r *reportJSON) {
 		s.table(s.callers(one))
 		s.sentModels(one.Total.Models)
 		if n := one.Total.WouldWait; n > 0 {
-			s.line("  %d of them would have been held or refused: in the mode observe everyone is let through", n)
+			s.line("  %d of them would have been held or refused: mode observe sends every request at once", n)
 		}
 		if n := one.Total.Slowed; n > 0 {
 			s.line("  %d of them were slowed by a budget that has to last until its reset: sluice status shows budgets", n)

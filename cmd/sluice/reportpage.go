@@ -183,7 +183,7 @@ func (s *screen) pageResource(r *resourceReportJSON, asked time.Time, plot *page
 	}
 	one.Models = asPageTable(models)
 	if n := r.Total.WouldWait; n > 0 {
-		one.Notes = append(one.Notes, fmt.Sprintf("%d requests would have been held or refused. In mode observe the gate lets everyone through.", n))
+		one.Notes = append(one.Notes, fmt.Sprintf("%d requests would have been held or refused. Mode observe sends every request at once.", n))
 	}
 	if n := r.Total.Slowed; n > 0 {
 		one.Notes = append(one.Notes, fmt.Sprintf("%d requests were slowed by a budget that has to last until its reset.", n))

@@ -15,7 +15,7 @@ configuration.`,
 		Args:              needs("RESOURCE"),
 		ValidArgsFunction: completeShown,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			s, err := openToLook(cmd, args[0])
+			s, err := openReadOnly(cmd, args[0])
 			if err != nil {
 				return err
 			}

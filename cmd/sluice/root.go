@@ -31,9 +31,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "sluice",
-		Short:         "One gate for all callers of a shared API quota",
-		Long:          "Sluice is one gate that all callers of a shared API quota pass through. acquire waits for a turn,\nrelease reports the response, run puts any command behind the gate. docs/cli.md describes every command.",
+		Use:   "sluice",
+		Short: "One gate for all callers of a shared API quota",
+		Long: "Sluice is one gate that all callers of a shared API quota pass through. It queues requests, shares the\nquota between agents, and pauses all callers when the provider answers 429.\n\n" +
+			"To begin, sluice demo shows it in a minute, without network or key. sluice setup finds the clients on this\nmachine. sluice run puts any command behind the gate. docs/cli.md describes every command.",
+		Example:       "  sluice demo\n  sluice setup\n  sluice run -- claude\n  sluice status",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          atMost(0),

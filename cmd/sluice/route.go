@@ -49,7 +49,7 @@ store cannot be reached; 78 bad configuration.`,
 			return err
 		}
 		var r inspect.Route
-		err = looking(cmd, resources, func(ctx context.Context, s *session) (err error) {
+		err = reading(cmd, resources, func(ctx context.Context, s *session) (err error) {
 			r, err = s.gate.Route(ctx, args[0], need...)
 			return err
 		})

@@ -25,6 +25,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/inspect"
@@ -36,9 +37,6 @@ import (
 	"github.com/sluicehq/sluice/internal/telemetry"
 	"github.com/sluicehq/sluice/sluicehttp"
 )
-
-// defaultListen is the address that the daemon listens on by default.
-const defaultListen = "127.0.0.1:7979"
 
 func newServe() *cobra.Command {
 	var listen, hosts []string
@@ -78,7 +76,7 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		return atMost(0)(cmd, envoy.take(cmd, keda.take(cmd, args)))
 	}
-	cmd.Flags().StringArrayVar(&listen, "listen", nil, "`ADDRESS` to listen on: HOST:PORT or unix:PATH; may be repeated; else the configured one, else "+defaultListen)
+	cmd.Flags().StringArrayVar(&listen, "listen", nil, "`ADDRESS` to listen on: HOST:PORT or unix:PATH; may be repeated; else the configured one, else "+config.DefaultListen)
 	cmd.Flags().StringArrayVar(&hosts, "host", nil, "further `NAME` by which clients call the gate; may be repeated")
 	secure.add(cmd)
 	keda.add(cmd)
@@ -127,11 +125,8 @@ Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or th
 		past.Store(book)
 		defer func() { _ = book.Close() }() // it has reported its write errors
 		fixed := fixedBy{listen: len(listen) > 0, tls: secure.given}
-		if len(listen) == 0 && s.file.Listen != "" {
-			listen = []string{s.file.Listen}
-		}
 		if len(listen) == 0 {
-			listen = []string{defaultListen}
+			listen = []string{s.file.Listen}
 		}
 		fixed.addresses = listen
 		traced, err := telemetry.Open(cmd.Context(), telemetry.Options{
@@ -305,9 +300,9 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, c
 
 // listenFailure describes why an address cannot be listened on, and what to do.
 func listenFailure(err error) error {
-	f := &failure{code: exitUnavailable, message: err.Error(), hint: "--listen HOST:PORT names another address; port 0 takes any that is free"}
+	f := &failure{code: exitUnavailable, message: err.Error(), hint: "use another address: --listen HOST:PORT or --listen unix:PATH; port 0 takes any free port"}
 	if errors.Is(err, daemon.ErrOpenToAll) {
-		f.hint = "listen on 127.0.0.1, or let only bearers of a token in: sluice token new NAME prints one, and its line for the configuration:\n" +
+		f.hint = "listen on 127.0.0.1, or require a token: sluice token new NAME prints one and its line for the configuration:\n" +
 			"  tokens:\n    - {name: NAME, class: p2, hash: SHA-256 of the token}"
 	}
 	return f

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/internal/grpcserve"
+	"github.com/sluicehq/sluice/internal/loopback"
 )
 
 // grpcFlags holds the flags of serve for a gRPC service to other programs: KEDA's scaler or Envoy's rate limits.
@@ -88,11 +88,7 @@ func (f *grpcFlags) check() error {
 // wide reports whether other machines can reach an address. Invalid addresses are reported when listening.
 func wide(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	if err != nil || strings.HasPrefix(address, "unix:") || strings.EqualFold(host, "localhost") {
-		return false
-	}
-	addr, err := netip.ParseAddr(host)
-	return err != nil || !addr.IsLoopback()
+	return err == nil && !strings.HasPrefix(address, "unix:") && !loopback.Host(host)
 }
 
 // config returns the TLS configuration of the service; nil means plain text.
@@ -122,7 +118,7 @@ func (f *grpcFlags) config(log *slog.Logger) (config *tls.Config, err error) {
 func (f *grpcFlags) serve(ctx context.Context, log *slog.Logger, config *tls.Config, serve func(context.Context, net.Listener, *tls.Config) error) (end func(), err error) {
 	l, err := daemon.Listen(ctx, f.listen, true)
 	if err != nil {
-		return nil, &failure{code: exitUnavailable, message: "--" + f.name + "-" + err.Error(), hint: f.flag("listen") + "=HOST:PORT names another address; port 0 takes any that is free"}
+		return nil, &failure{code: exitUnavailable, message: "--" + f.name + "-" + err.Error(), hint: "use another address: " + f.flag("listen") + "=HOST:PORT; port 0 takes any free port"}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)

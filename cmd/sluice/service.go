@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/internal/service"
+	"github.com/sluicehq/sluice/internal/shellword"
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
@@ -93,7 +94,7 @@ func installService(cmd *cobra.Command, m service.Manager, spec *service.Spec) e
 	}
 	logs := "journalctl --user -u sluice"
 	if m.Name() == service.Launchd {
-		logs = "tail -f " + shellQuote(spec.Log)
+		logs = "tail -f " + shellword.Quote(spec.Log)
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: installed, %s\nlogs: %s\n", harmless(st.File), harmless(st.Word), logs)
 	return written(err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/loopback"
 	"github.com/sluicehq/sluice/internal/setup"
+	"github.com/sluicehq/sluice/internal/shellword"
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
@@ -60,7 +61,7 @@ writes no key. With --service the gate also becomes a user service, and starts.`
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "write the files; nothing is changed without it")
 	cmd.Flags().BoolVar(&service, "service", false, "with --yes: also install the gate as a service")
-	cmd.Flags().StringVar(&listen, "listen", defaultListen, "`ADDRESS` that the gate will listen on")
+	cmd.Flags().StringVar(&listen, "listen", config.DefaultListen, "`ADDRESS` that the gate will listen on")
 	return cmd
 }
 
@@ -88,7 +89,7 @@ type setupFile struct {
 // planSetup examines the machine and decides what to do.
 func planSetup(listen string) (*setupJSON, error) {
 	host, port, err := net.SplitHostPort(listen)
-	if addr, bad := netip.ParseAddr(host); err != nil || port == "" || port == "0" || !strings.EqualFold(host, "localhost") && (bad != nil || !addr.IsLoopback()) {
+	if err != nil || port == "" || port == "0" || !loopback.Host(host) {
 		return nil, &failure{
 			code: exitUsage, message: fmt.Sprintf("--listen: %.80q is not a loopback address", listen), hint: "use 127.0.0.1:PORT; docs/proxy.md describes access from other machines",
 		}
@@ -158,7 +159,7 @@ func (p *setupJSON) envText() string {
 	return "# Written by sluice setup: points clients to the gate. Read it from your shell's profile.\n" +
 		"# SLUICE_OFF=1 leaves them as they are.\n" +
 		"if [ -z \"${SLUICE_OFF:-}\" ]; then\n" +
-		"  export SLUICE_CONFIG=" + shellQuote(p.Config.Path) + "\n" +
+		"  export SLUICE_CONFIG=" + shellword.Quote(p.Config.Path) + "\n" +
 		strings.Join(indented(setup.Exports(p.Clients)), "") +
 		"fi\n"
 }
@@ -224,12 +225,12 @@ func (p *setupJSON) next() {
 	p.Next = []string{}
 	var listen strings.Builder
 	for _, a := range p.listen {
-		listen.WriteString(" --listen " + shellQuote(a))
+		listen.WriteString(" --listen " + shellword.Quote(a))
 	}
 	if !p.Service {
-		p.Next = append(p.Next, "sluice service install --config "+shellQuote(p.Config.Path)+listen.String())
+		p.Next = append(p.Next, "sluice service install --config "+shellword.Quote(p.Config.Path)+listen.String())
 	}
-	p.Next = append(p.Next, ". "+shellQuote(p.Env.Path))
+	p.Next = append(p.Next, ". "+shellword.Quote(p.Env.Path))
 	for i := range p.Clients {
 		for _, l := range p.Clients[i].Lines {
 			if l.Where == setup.Run {

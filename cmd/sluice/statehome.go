@@ -2,16 +2,15 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/internal/statedir"
+	"github.com/sluicehq/sluice/internal/storeurl"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/remotestore"
 )
@@ -36,25 +35,18 @@ func placeOf(cmd *cobra.Command, f *config.File) (stateHome, error) {
 	if url == "" {
 		url, whose, code = f.Store, "store", exitConfig
 	}
-	scheme, rest, ok := strings.Cut(url, ":")
-	bad := func(format string, args ...any) (stateHome, error) {
+	bad := func(err error) (stateHome, error) {
 		// The URL is not shown: it may hold a password.
-		return stateHome{}, &failure{
-			code: code, message: whose + ": " + fmt.Sprintf(format, args...),
-			hint: storeHint,
-		}
+		return stateHome{}, &failure{code: code, message: whose + ": " + err.Error(), hint: storeHint}
 	}
-	switch {
-	case !ok || !slices.Contains(storeSchemes, scheme):
-		return bad("it has to begin with one of %s:", strings.Join(storeSchemes, ":, "))
-	case scheme == "file" && (strings.HasPrefix(rest, "//") || strings.ContainsRune(rest, 0)):
-		return bad("after file: comes a directory, as in file:/var/lib/sluice")
-	case scheme == "mem" && rest != "":
-		return bad("nothing follows mem:, the memory of this process")
-	case scheme == "file" && rest != "":
+	scheme, rest, err := storeurl.Split(url)
+	if err != nil {
+		return bad(err)
+	}
+	if scheme == "file" && rest != "" {
 		dir, err := filepath.Abs(rest)
 		if err != nil {
-			return bad("%v", err)
+			return bad(err)
 		}
 		return stateHome{"file:" + dir, dir, whose, code}, nil
 	}

@@ -32,7 +32,7 @@ shows the same live.`,
 			}
 			var st inspect.Status
 			var classes []string
-			err := looking(cmd, nil, func(ctx context.Context, s *session) (err error) {
+			err := reading(cmd, nil, func(ctx context.Context, s *session) (err error) {
 				classes = s.classNames()
 				if st, err = s.status(ctx); err == nil {
 					s.nameModels(&st, time.Now())

@@ -29,7 +29,7 @@ func statusLine(cmd *cobra.Command) error {
 	defer cancel()
 	cmd.SetContext(ctx)
 	var st inspect.Status
-	err := looking(cmd, nil, func(ctx context.Context, s *session) (err error) {
+	err := reading(cmd, nil, func(ctx context.Context, s *session) (err error) {
 		st, err = s.status(ctx)
 		return err
 	})

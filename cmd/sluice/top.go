@@ -35,7 +35,7 @@ Without a terminal it prints once, as plain text.`,
 				return watch(cmd, out)
 			}
 			var data topview.Data
-			err := looking(cmd, nil, func(ctx context.Context, s *session) (err error) {
+			err := reading(cmd, nil, func(ctx context.Context, s *session) (err error) {
 				data, err = (&watched{s: s}).Read(ctx)
 				return err
 			})
@@ -59,7 +59,7 @@ func canDraw(w io.Writer) bool {
 
 // watch shows the view until the user leaves it.
 func watch(cmd *cobra.Command, out io.Writer) (err error) {
-	s, err := openToLook(cmd)
+	s, err := openReadOnly(cmd)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func watch(cmd *cobra.Command, out io.Writer) (err error) {
 		stderr := cmd.ErrOrStderr()
 		cmd.SetErr(io.Discard) // its messages were already printed
 		defer cmd.SetErr(stderr)
-		return openToLook(cmd)
+		return openReadOnly(cmd)
 	}}
 	defer func() { w.s.closing(&err) }()
 	style := show.Style{Colour: bool(painterFor(out)), ASCII: !show.UTF8(os.Getenv)}

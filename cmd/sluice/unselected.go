@@ -4,7 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+
+	"github.com/sluicehq/sluice/internal/shellword"
 )
 
 // usualNames lists the usual names of configuration files.
@@ -32,7 +33,7 @@ func selectHint(name string) string {
 	if dir, err := os.Getwd(); err == nil {
 		path = filepath.Join(dir, name)
 	}
-	return name + " in this directory is not read unless you select it: --config " + name + ", or export SLUICE_CONFIG=" + shellQuote(path)
+	return name + " in this directory is not read unless you select it: --config " + name + ", or export SLUICE_CONFIG=" + shellword.Quote(path)
 }
 
 // othersHint says how to add resources that are not built in.
@@ -41,15 +42,4 @@ func othersHint(selected string) string {
 		return selectHint(name)
 	}
 	return "a configuration file adds others"
-}
-
-// shellQuote quotes text as one word of a shell's command line.
-func shellQuote(text string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%,=", r)
-	}
-	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -90,7 +90,7 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 		}
 	}
 	out := &whyJSON{Waiting: []waitingJSON{}, Refused: []refusedJSON{}, States: []stateJSON{}, Windows: []windowJSON{}, Backpressure: inspect.Backpressure{Held: []inspect.Held{}, Cycles: [][]string{}}}
-	err := looking(cmd, withRouted(cmd, args), func(ctx context.Context, s *session) error {
+	err := reading(cmd, withRouted(cmd, args), func(ctx context.Context, s *session) error {
 		names := args
 		if len(names) == 0 {
 			names = s.resourceNames()

@@ -70,7 +70,7 @@ func (a *API) history(c *call) error {
 			q.Agents = true
 		case "":
 		default:
-			return &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("points: there are none of %.40q", kind), Hint: "resources, models, agents, or several of them with commas"}
+			return &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("points: %.40q is unknown", kind), Hint: "resources, models, agents, or several of them with commas"}
 		}
 	}
 	if a.History == nil {
@@ -136,4 +136,17 @@ func (a *API) config(c *call) error {
 		Served  []Served `json:"served"`
 		Version string   `json:"version"`
 	}{string(text), served, version})
+}
+
+// report returns what was sent since a moment.
+func (a *API) report(c *call) error {
+	from, err := since(c.r.URL.Query().Get("since"))
+	if err != nil {
+		return err
+	}
+	r, err := a.Report(c.r.Context(), from)
+	if err != nil {
+		return err
+	}
+	return c.reply(r)
 }

@@ -12,9 +12,9 @@ const maxOwned = 100_000
 
 // owners records which agent each ticket was granted to, so that the token of one agent cannot end another's tickets.
 type owners struct {
-	mu   sync.Mutex
-	all  map[string]owner
-	line []string // ids, oldest first; some may be gone from all
+	mu  sync.Mutex
+	all map[string]owner
+	ids []string // ids, oldest first; some may be gone from all
 }
 
 type owner struct {
@@ -29,10 +29,10 @@ func (o *owners) add(id, agent string, now time.Time) {
 		o.all = map[string]owner{}
 	}
 	o.all[id] = owner{agent, now.Add(store.MaxTTL)}
-	o.line = append(o.line, id)
-	for len(o.line) > maxOwned || len(o.line) > 0 && o.all[o.line[0]].until.Before(now) {
-		delete(o.all, o.line[0])
-		o.line = o.line[1:]
+	o.ids = append(o.ids, id)
+	for len(o.ids) > maxOwned || len(o.ids) > 0 && o.all[o.ids[0]].until.Before(now) {
+		delete(o.all, o.ids[0])
+		o.ids = o.ids[1:]
 	}
 }
 

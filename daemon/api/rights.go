@@ -165,3 +165,17 @@ func (c *call) mayEnd(agent string) error {
 func notYours(agent string) error {
 	return &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("agent %.80q was not brought in with this token, or before this daemon began", agent), Hint: "its lease ends by itself when its heartbeats stop"}
 }
+
+// me tells a caller its identity and its rights, so that a user interface offers only what the daemon would allow.
+func (a *API) me(c *call) error {
+	class := ""
+	if len(a.Classes) > c.who.Highest {
+		class = a.Classes[c.who.Highest]
+	}
+	return c.reply(struct {
+		Token   string `json:"token"`
+		Agent   string `json:"agent"`
+		Class   string `json:"class"`
+		Control bool   `json:"control"`
+	}{c.who.Token, c.who.Agent, class, c.mayControl() == nil})
+}

@@ -11,7 +11,7 @@ import (
 
 // Options configures a demo.
 type Options struct {
-	Plan Script
+	Script Script
 	// Self is the path of this program. The demo starts it with PartArgs for each of its processes.
 	Self string
 	// PartArgs are the arguments before the name of a part. The parts are: provider, with the flags of a mock; gate,
@@ -62,7 +62,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newReport(&o.Plan, before, after), nil
+	return newReport(&o.Script, before, after), nil
 }
 
 // own returns the environment without variables that would misdirect the parts: settings of the user's own gate,

@@ -61,18 +61,18 @@ func TestPeakIsCountedWithinASecond(t *testing.T) {
 
 func TestPlans(t *testing.T) {
 	for name, c := range map[string]struct {
-		plan  Script
-		ideal time.Duration
+		script Script
+		ideal  time.Duration
 	}{"minute": {Minute(), 24*time.Second + 300*time.Millisecond}, "fast": {Fast(), 6*time.Second + 50*time.Millisecond}} {
-		if got := c.plan.Ideal(); got != c.ideal {
+		if got := c.script.Ideal(); got != c.ideal {
 			t.Errorf("%s: ideal %v, want %v", name, got, c.ideal)
 		}
 		var classes []string
-		for _, a := range c.plan.Agents {
+		for _, a := range c.script.Agents {
 			classes = append(classes, a.Class)
 		}
-		if len(c.plan.Agents) != 6 || len(slices.Compact(classes)) != 3 {
-			t.Errorf("%s: %v", name, c.plan.Agents)
+		if len(c.script.Agents) != 6 || len(slices.Compact(classes)) != 3 {
+			t.Errorf("%s: %v", name, c.script.Agents)
 		}
 	}
 	if _, known := provider.DefaultPrices().Find(Model); !known {
@@ -100,9 +100,9 @@ func TestWastedIsTheMeanPriceOfACall(t *testing.T) {
 
 // The report of a bad run says that it is bad.
 func TestReportIsHonest(t *testing.T) {
-	plan := Minute()
-	before := Phase{Finished: true, Done: plan.Calls(), WallS: 40}
-	good := Phase{Finished: true, Done: plan.Calls(), WallS: 25}
+	script := Minute()
+	before := Phase{Finished: true, Done: script.Calls(), WallS: 40}
+	good := Phase{Finished: true, Done: script.Calls(), WallS: 25}
 	for name, c := range map[string]struct {
 		change func(p *Phase)
 		want   string
@@ -115,7 +115,7 @@ func TestReportIsHonest(t *testing.T) {
 	} {
 		after := good
 		c.change(&after)
-		r := newReport(&plan, &before, &after)
+		r := newReport(&script, &before, &after)
 		if r.OK != (c.want == "") || !strings.Contains(strings.Join(r.Why, "; "), c.want) {
 			t.Errorf("%s: ok %v, %q", name, r.OK, r.Why)
 		}
@@ -123,7 +123,7 @@ func TestReportIsHonest(t *testing.T) {
 }
 
 func TestResultOfAPhase(t *testing.T) {
-	p := &phase{demo: &demo{Options: Options{Plan: Minute()}}, agents: []Progress{
+	p := &phase{demo: &demo{Options: Options{Script: Minute()}}, agents: []Progress{
 		{Agent{Name: "chat", Class: "p0", Calls: 2, Workers: 1}, State{Done: 2, Sends: 3, Throttled: 1, Longest: 2 * time.Second, Total: 3 * time.Second}},
 		{Agent{Name: "docs", Class: "p1", Calls: 3, Workers: 1}, State{Done: 1, Waiting: 1, Sends: 4, Throttled: 2, Longest: time.Second, Total: time.Second}},
 		{Agent{Name: "tests", Class: "p1", Calls: 1, Workers: 1}, State{Done: 1, Sends: 1, Longest: 4 * time.Second, Total: 4 * time.Second}},
@@ -141,17 +141,17 @@ func TestResultOfAPhase(t *testing.T) {
 }
 
 func TestPartThatDoesNotStart(t *testing.T) {
-	if _, err := Run(t.Context(), Options{Plan: Fast(), Self: "/no/such/program"}); err == nil || !strings.Contains(err.Error(), "the provider could not be started") {
+	if _, err := Run(t.Context(), Options{Script: Fast(), Self: "/no/such/program"}); err == nil || !strings.Contains(err.Error(), "the provider could not be started") {
 		t.Errorf("%v", err)
 	}
-	if _, err := Run(t.Context(), Options{Plan: Fast()}); err == nil {
+	if _, err := Run(t.Context(), Options{Script: Fast()}); err == nil {
 		t.Error("without a program it ran")
 	}
 	self, err := exec.LookPath("false")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(t.Context(), Options{Plan: Fast(), Self: self}); err == nil || !strings.Contains(err.Error(), "the provider is gone: exit status 1") {
+	if _, err := Run(t.Context(), Options{Script: Fast(), Self: self}); err == nil || !strings.Contains(err.Error(), "the provider is gone: exit status 1") {
 		t.Errorf("%v", err)
 	}
 }

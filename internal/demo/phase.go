@@ -40,8 +40,8 @@ type phase struct {
 
 // phase runs one phase: the provider, the gate if the phase has one, then all agents at once.
 func (d *demo) phase(ctx context.Context, number int) (*Phase, error) {
-	p := &phase{demo: d, number: number, broken: make(chan *part, len(d.Plan.Agents)+2), left: len(d.Plan.Agents), done: make(chan struct{})}
-	for _, a := range d.Plan.Agents {
+	p := &phase{demo: d, number: number, broken: make(chan *part, len(d.Script.Agents)+2), left: len(d.Script.Agents), done: make(chan struct{})}
+	for _, a := range d.Script.Agents {
 		p.agents = append(p.agents, Progress{Agent: a})
 	}
 	defer p.stop()
@@ -110,21 +110,21 @@ func (p *phase) serve(ctx context.Context, name string, args ...string) (string,
 
 // start launches all parts. When it returns, the agents have begun.
 func (p *phase) start(ctx context.Context) (err error) {
-	plan := &p.Plan
-	limits := plan.Provider
+	script := &p.Script
+	limits := script.Provider
 	if len(limits) == 0 {
-		limits = []string{"--requests", plan.Limit.String()}
+		limits = []string{"--requests", script.Limit.String()}
 	}
 	p.provider, err = p.serve(ctx, "the provider", append([]string{"provider", "anthropic", "--json", "--listen", "127.0.0.1:0",
-		"--latency", plan.Latency.String(), "--tail", plan.Tail.String()}, limits...)...)
+		"--latency", script.Latency.String(), "--tail", script.Tail.String()}, limits...)...)
 	if err != nil {
 		return err
 	}
 	gate := ""
 	if p.number > 0 {
 		args := []string{"gate", p.provider}
-		if plan.Gate != "" {
-			args = append(args, "--limits", plan.Gate)
+		if script.Gate != "" {
+			args = append(args, "--limits", script.Gate)
 		}
 		if gate, err = p.serve(ctx, "the gate", args...); err != nil {
 			return err
@@ -132,7 +132,7 @@ func (p *phase) start(ctx context.Context) (err error) {
 	}
 	var ready []chan struct{}
 	first := len(p.parts)
-	for i, a := range plan.Agents {
+	for i, a := range script.Agents {
 		base := p.provider
 		if gate != "" {
 			base = gate + "/@" + url.PathEscape(a.Name) + ":" + url.PathEscape(a.Class) + "/anthropic"
@@ -195,7 +195,7 @@ func (p *phase) hear(i int, line []byte) {
 
 // watch waits until all agents are done. It returns false if that takes too long.
 func (p *phase) watch(ctx context.Context) (finished bool, err error) {
-	enough := time.NewTimer(p.Plan.Patience)
+	enough := time.NewTimer(p.Script.Patience)
 	defer enough.Stop()
 	now := time.NewTicker(lookEvery)
 	defer now.Stop()

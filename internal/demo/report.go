@@ -96,7 +96,7 @@ func (p *phase) result(finished bool, stats *mock.Stats) *Phase {
 		r.RetryShare = float64(r.Retries) / float64(r.Sent)
 	}
 	r.WastedUSD = wasted(stats, r.Retries)
-	r.OfIdeal = math.Round(1000*r.WallS/p.Plan.Ideal().Seconds()) / 1000
+	r.OfIdeal = math.Round(1000*r.WallS/p.Script.Ideal().Seconds()) / 1000
 	for i := range r.Classes {
 		c := &r.Classes[i]
 		if c.done > 0 {
@@ -141,9 +141,9 @@ func wasted(stats *mock.Stats, retries int64) float64 {
 }
 
 // newReport compares the phases and lists what went wrong.
-func newReport(plan *Script, before, after *Phase) *Report {
+func newReport(script *Script, before, after *Phase) *Report {
 	r := &Report{
-		Why: []string{}, Limit: plan.Limits(), Model: Model, Calls: plan.Calls(), IdealS: seconds(plan.Ideal()), Before: *before, After: *after,
+		Why: []string{}, Limit: script.Limits(), Model: Model, Calls: script.Calls(), IdealS: seconds(script.Ideal()), Before: *before, After: *after,
 	}
 	complain := func(format string, args ...any) { r.Why = append(r.Why, fmt.Sprintf(format, args...)) }
 	if !after.Finished || after.Done < r.Calls {
@@ -155,7 +155,7 @@ func newReport(plan *Script, before, after *Phase) *Report {
 	if after.Seen429 > 0 {
 		complain("agents saw %d refusals through the gate", after.Seen429)
 	}
-	if slow := after.WallS >= before.WallS; slow && plan.Best == 0 || plan.Best > 0 && after.WallS > 1.1*before.WallS+1 { // a fleet from a scenario may have room for all calls even without the gate
+	if slow := after.WallS >= before.WallS; slow && script.Best == 0 || script.Best > 0 && after.WallS > 1.1*before.WallS+1 { // a fleet from a scenario may have room for all calls even without the gate
 		complain("through the gate it took %.1f s, without it %.1f s", after.WallS, before.WallS)
 	}
 	r.OK = len(r.Why) == 0

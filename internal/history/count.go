@@ -46,7 +46,7 @@ func (b *Book) who(e *inspect.Event) who {
 	if e.Requested != "" {
 		w.model = short(e.Requested)
 	}
-	if t := b.tickets.get(e.Ticket); t != nil {
+	if t := b.tickets.Get(e.Ticket); t != nil {
 		w = t.who
 	}
 	return w
@@ -99,12 +99,12 @@ func (b *Book) sent(e *inspect.Event, now time.Time) {
 		Time: at.UTC(), Resource: w.resource, Agent: w.agent, Class: w.class, Model: w.model, WaitedMS: e.WaitedMS, Retry: e.Retry,
 		Micros: micros, Guessed: micros > 0, State: Running,
 	})
-	b.tickets.put(e.Ticket, t)
+	b.remember(e.Ticket, t)
 }
 
 // unsent takes back a send that did not happen.
 func (b *Book) unsent(e *inspect.Event, now time.Time) {
-	t := b.tickets.get(e.Ticket)
+	t := b.tickets.Get(e.Ticket)
 	if t == nil {
 		return
 	}
@@ -138,7 +138,7 @@ func (b *Book) unsent(e *inspect.Event, now time.Time) {
 			q.State = Unsent
 		}
 	})
-	b.tickets.drop(e.Ticket)
+	b.tickets.Drop(e.Ticket)
 }
 
 // failed reports whether a response counts as an error.
@@ -155,7 +155,7 @@ func failed(e *inspect.Event) bool {
 }
 
 func (b *Book) answered(e *inspect.Event, now time.Time) {
-	w, t := b.who(e), b.tickets.get(e.Ticket)
+	w, t := b.who(e), b.tickets.Get(e.Ticket)
 	bad := failed(e)
 	took, known := time.Duration(0), t != nil && !t.answered
 	if known {
@@ -201,7 +201,7 @@ func (b *Book) unanswered(e *inspect.Event, now time.Time) {
 }
 
 func (b *Book) used(e *inspect.Event, now time.Time) {
-	t := b.tickets.get(e.Ticket)
+	t := b.tickets.Get(e.Ticket)
 	if t == nil || t.settled {
 		return // the ticket is unknown, or its usage was counted before
 	}
@@ -250,7 +250,7 @@ func (b *Book) Done(x sluicehttp.Exchange) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t := b.tickets.get(x.Ticket)
+	t := b.tickets.Get(x.Ticket)
 	if t == nil {
 		return
 	}
@@ -275,35 +275,9 @@ type ticket struct {
 	unpriced, answered, settled bool
 }
 
-// tickets remembers sends by ticket. The oldest are forgotten first.
-type tickets struct {
-	all  map[string]*ticket
-	line []string
-	next int
-}
-
-func (t *tickets) get(id string) *ticket {
-	if id == "" {
-		return nil
+// remember keeps a send by its ticket. The oldest are forgotten first.
+func (b *Book) remember(id string, t *ticket) {
+	if id != "" && len(id) <= maxName {
+		b.tickets.Put(id, t, maxTickets)
 	}
-	return t.all[id]
-}
-
-func (t *tickets) drop(id string) { delete(t.all, id) }
-
-func (t *tickets) put(id string, k *ticket) {
-	if id == "" || len(id) > maxName {
-		return
-	}
-	if t.all == nil {
-		t.all = map[string]*ticket{}
-	}
-	if len(t.line) < maxTickets {
-		t.line = append(t.line, id)
-	} else {
-		delete(t.all, t.line[t.next])
-		t.line[t.next] = id
-		t.next = (t.next + 1) % maxTickets
-	}
-	t.all[id] = k
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/eventlog"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/latest"
 	"github.com/sluicehq/sluice/internal/statedir"
 )
 
@@ -59,7 +60,7 @@ type Book struct {
 	now     *minute   // being counted
 	over    []*minute // to be written
 	live    live
-	tickets tickets
+	tickets latest.Map[*ticket]
 	recent  recent
 	kept    []*minute // without files, oldest first
 	alarms  alarms

@@ -190,7 +190,7 @@ func TestNamesAreBounded(t *testing.T) {
 			b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventSend, Resource: fmt.Sprint("api-", i%1000, long), Ticket: fmt.Sprint("api.", i), Agent: name, Class: name, Model: fmt.Sprint("model-", i, long), WaitedMS: 1 << 40})
 			b.Event(inspect.Event{Time: time.Now().Add(time.Duration(i) * time.Second), Kind: inspect.EventAnswer, Ticket: fmt.Sprint("api.", i), Status: 500})
 		}
-		if len(b.tickets.all) > maxTickets || len(b.live.all[ofAgent]) > maxAgents+1 || len(b.now.rows[ofAgent]) > maxAgents+1 || len(b.other.sent) > maxAgents+maxResources {
+		if b.tickets.Len() > maxTickets || len(b.live.all[ofAgent]) > maxAgents+1 || len(b.now.rows[ofAgent]) > maxAgents+1 || len(b.other.sent) > maxAgents+maxResources {
 			t.Error("memory is not bounded")
 		}
 		names := newNames()

@@ -171,13 +171,13 @@ func (b *book) forget(now time.Time) {
 			delete(b.open, id)
 		}
 	}
-	standing := map[account]bool{}
+	reserved := map[account]bool{}
 	for _, h := range b.open {
 		for _, a := range h.accounts {
-			standing[a] = true
+			reserved[a] = true
 		}
 	}
-	maps.DeleteFunc(b.purses, func(a account, _ purse) bool { return stale(a.period, now) && !standing[a] })
+	maps.DeleteFunc(b.purses, func(a account, _ purse) bool { return stale(a.period, now) && !reserved[a] })
 }
 
 // entries returns the entries that recreate the state, in a stable order.

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/latest"
 )
 
 // maxTickets is how many tickets are remembered; the oldest are dropped first. At a thousand tickets a second that is a
@@ -13,10 +14,8 @@ const maxTickets = 1 << 16
 // tickets remembers the class of each ticket and whether it was for a retry, because later events carry only the id. It
 // also remembers that usage was reported, so that it counts once.
 type tickets struct {
-	mu   sync.Mutex
-	all  map[string]taken
-	line []string // the ids in all, in a ring; once it is full, next is the oldest
-	next int
+	mu  sync.Mutex
+	all latest.Map[taken]
 }
 
 // taken is what is remembered of a ticket.
@@ -33,7 +32,7 @@ func (t *tickets) note(e *inspect.Event) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.put(e.Ticket, taken{class: e.Class, retry: e.Retry})
+	t.all.Put(e.Ticket, taken{class: e.Class, retry: e.Retry}, maxTickets)
 }
 
 // fill completes an event about a ticket with its class and retry flag. It returns whether the usage was reported
@@ -44,31 +43,14 @@ func (t *tickets) fill(e *inspect.Event, settle bool) (again bool) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	k := t.all[e.Ticket]
+	k := t.all.Get(e.Ticket)
 	if e.Class == "" {
 		e.Class, e.Retry = k.class, e.Retry || k.retry
 	}
 	again = k.settled
 	if settle && !again {
 		k.settled = true
-		t.put(e.Ticket, k)
+		t.all.Put(e.Ticket, k, maxTickets)
 	}
 	return again
-}
-
-// put stores a ticket, in place of the oldest if there is no room.
-func (t *tickets) put(id string, k taken) {
-	if t.all == nil {
-		t.all = map[string]taken{}
-	}
-	if _, known := t.all[id]; !known {
-		if len(t.line) < maxTickets {
-			t.line = append(t.line, id)
-		} else {
-			delete(t.all, t.line[t.next])
-			t.line[t.next] = id
-			t.next = (t.next + 1) % maxTickets
-		}
-	}
-	t.all[id] = k
 }

@@ -48,8 +48,8 @@ func TestTicketsAreForgotten(t *testing.T) {
 	for i := range maxTickets + 100 {
 		k.note(&inspect.Event{Ticket: fmt.Sprint("api.1-", i), Class: "p1"})
 	}
-	if len(k.all) != maxTickets || len(k.line) != maxTickets {
-		t.Errorf("%d tickets, %d in line, want %d", len(k.all), len(k.line), maxTickets)
+	if k.all.Len() != maxTickets {
+		t.Errorf("%d tickets, want %d", k.all.Len(), maxTickets)
 	}
 	class := func(i int) string {
 		e := inspect.Event{Ticket: fmt.Sprint("api.1-", i)}

@@ -185,7 +185,7 @@ func cycles(f *Facts) (setting, seen, do string) {
 	if n := len(f.Cycles) - 1; n > 0 {
 		seen += fmt.Sprintf(" (and %d more)", n)
 	}
-	return setting, seen, fmt.Sprintf("take %s out of %s, or what that agent declares itself", circle[0], setting)
+	return setting, seen, fmt.Sprintf("remove %s from %s, or from what that agent states at run time", circle[0], setting)
 }
 
 func contention(f *Facts) (setting, seen, do string) {

@@ -51,7 +51,7 @@ func TestAdvice(t *testing.T) {
 		{"a breaker", Facts{BreakerLimit: "hour", BreakerUntil: "14:00"}, []Advice{
 			{"resources.github.breaker", "The limit hour would be gone before its reset at 14:00, so lower classes are held back until then. Let them send less, or run out instead: resources.github.breaker: off."}}},
 		{"cycles", Facts{Cycles: [][]string{{"a", "b"}, {"c"}}}, []Advice{
-			{"agents.b.waits_for", "Agents wait for each other in a circle: a > b > a (and 1 more). Take a out of agents.b.waits_for, or what that agent declares itself."}}},
+			{"agents.b.waits_for", "Agents wait for each other in a circle: a > b > a (and 1 more). Remove a from agents.b.waits_for, or from what that agent states at run time."}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -55,14 +55,14 @@ type work struct {
 	matched bool // retries were recognized by caller, model and time; false: the log marks them
 }
 
-// lane is the work in progress of a caller.
-type lane struct {
+// inProgress is the work in progress of a caller.
+type inProgress struct {
 	pending []int // calls whose last send was refused, oldest first
 	ended   []int // finished calls without a later send, oldest first
 }
 
 // take adds a send to a call.
-func (k *lane) take(calls []call, c, send int, s *Send) {
+func (k *inProgress) take(calls []call, c, send int, s *Send) {
 	one := &calls[c]
 	one.sends = append(one.sends, send)
 	one.end, one.done = s.End, !s.Refused
@@ -77,7 +77,7 @@ func (k *lane) take(calls []call, c, send int, s *Send) {
 
 // justEnded returns the index in ended of the call that ended last before at, if it ended just before. Otherwise it
 // returns -1.
-func (k *lane) justEnded(calls []call, at time.Time) int {
+func (k *inProgress) justEnded(calls []call, at time.Time) int {
 	best := -1
 	for i, c := range k.ended {
 		if d := at.Sub(calls[c].end); d >= 0 && d <= atOnce && (best < 0 || calls[c].end.After(calls[k.ended[best]].end)) {
@@ -167,15 +167,15 @@ func join(l *Log, a Assumptions, retries map[int]bool) *work {
 			states[s.Caller] = true
 		}
 	}
-	lanes := map[string]*lane{}
+	byCaller := map[string]*inProgress{}
 	for i := range l.Sends {
 		s := &l.Sends[i]
 		if _, known := index[s.Caller]; !known {
 			index[s.Caller] = len(w.callers)
 			w.callers = append(w.callers, s.Caller)
-			lanes[s.Caller] = &lane{}
+			byCaller[s.Caller] = &inProgress{}
 		}
-		k := lanes[s.Caller]
+		k := byCaller[s.Caller]
 		k.pending = slices.DeleteFunc(k.pending, func(c int) bool { return s.Start.Sub(w.calls[c].end) > a.RetryWithin })
 		free := k.justEnded(w.calls, s.Start)
 		again := -1

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/sluicehq/sluice/internal/shellword"
 )
 
 // Machine is the machine that setup searches.
@@ -96,7 +98,7 @@ var clients = []known{
 	{
 		name: "gh", programs: []string{"gh"}, paths: []string{".config/gh"}, resources: []string{"github"},
 		lines: func(g Endpoint, _ string) []Line {
-			return []Line{{Run, "gh config set http_unix_socket " + quote(g.Socket)}}
+			return []Line{{Run, "gh config set http_unix_socket " + shellword.Quote(g.Socket)}}
 		},
 		note: "the gate has to listen on that socket; gh config set http_unix_socket '' undoes it",
 	},
@@ -133,7 +135,7 @@ func Find(m Machine, g Endpoint) []Client {
 			case was != "":
 				c.Note = strings.TrimPrefix(c.Note+"; "+b.variable+" is set to another address: set resources."+b.resource+".upstream to that one if the gate should send there", "; ")
 			}
-			c.Lines = append(c.Lines, Line{Shell, "export " + b.variable + "=" + quote(want)})
+			c.Lines = append(c.Lines, Line{Shell, "export " + b.variable + "=" + shellword.Quote(want)})
 		}
 		c.Ready = len(k.bases) > 0 && ready == len(k.bases)
 		if k.lines != nil {
@@ -192,15 +194,4 @@ func Exports(list []Client) []string {
 // Socket reports whether a client needs the gate's Unix socket.
 func Socket(list []Client) bool {
 	return slices.ContainsFunc(list, func(c Client) bool { return c.Name == "gh" })
-}
-
-// quote returns text as one word of a shell.
-func quote(text string) string {
-	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
-		plain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%,=", r)
-		return !plain
-	}) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

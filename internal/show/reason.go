@@ -38,7 +38,7 @@ func Reason(code, limit string) string {
 	case "slowed":
 		return "slowed by budget " + limit + ", which has to last until its reset"
 	case "slots":
-		return "its user has as many agents as it may"
+		return "its user runs as many agents as the slots allow"
 	case "", "none":
 		return "its turn comes next"
 	}

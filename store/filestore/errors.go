@@ -89,7 +89,7 @@ func ofPool(name string, err error) error {
 func hintFor(err error, path string) string {
 	switch {
 	case errors.Is(err, errOwner), errors.Is(err, fs.ErrPermission):
-		return "every user has a gate of their own: choose a directory that is yours with --store file:PATH; in a volume that all can write to, a new one inside it"
+		return "use a directory that you own: --store file:PATH; inside a shared volume, name a new directory, which Sluice creates"
 	case errors.Is(err, errWritable):
 		return "take their right away with " + takeAway(path) + ", or name a directory inside it, which Sluice makes: --store file:" + filepath.Join(path, "sluice")
 	case errors.Is(err, statedir.ErrLink):
@@ -105,7 +105,7 @@ func hintFor(err error, path string) string {
 	case errors.Is(err, syscall.EROFS):
 		return "choose a directory that can be written with --store file:PATH"
 	case errors.Is(err, fs.ErrNotExist):
-		return "was it removed while in use? Start the program again"
+		return "use another directory: --store file:PATH; if this one was removed while in use, start the program again"
 	default:
 		return "choose another directory with --store file:PATH"
 	}

@@ -214,13 +214,8 @@ func (st *state) prepare() error {
 	}
 	st.head.holder = pid
 	c := st.head.committed()
-	if c.journal != st.journal.number {
-		j, err := openJournal(st.dir, st.head.instance, c.journal)
-		if err != nil {
-			return err
-		}
-		_ = st.journal.close()
-		st.journal = j
+	if err := st.useJournal(c.journal); err != nil {
+		return err
 	}
 	if remaps && page+flat.RoomOf(st.file.mem[page:]) > st.file.size { // another process has made the file grow
 		if err := st.file.look(); err != nil {
@@ -343,17 +338,26 @@ func (st *state) turn(c *commitWord, room int64) error {
 	return nil
 }
 
+// useJournal opens a journal in place of the current one, if it is another.
+func (st *state) useJournal(number uint64) error {
+	if number == st.journal.number {
+		return nil
+	}
+	j, err := openJournal(st.dir, st.head.instance, number)
+	if err != nil {
+		return err
+	}
+	_ = st.journal.close()
+	st.journal = j
+	return nil
+}
+
 // repair undoes a step that was cut off. It restores the copy of the state and replays all committed steps since.
 // With partly, it gives up steps that it cannot read.
 func (st *state) repair(partly bool) error {
 	c := st.head.committed()
-	if c.journal != st.journal.number {
-		j, err := openJournal(st.dir, st.head.instance, c.journal)
-		if err != nil {
-			return err
-		}
-		_ = st.journal.close()
-		st.journal = j
+	if err := st.useJournal(c.journal); err != nil {
+		return err
 	}
 	if !st.journal.intact() {
 		return failed("repair", st.journal.file.Name(), errDamaged)

@@ -14,18 +14,18 @@ func (s *Store) Books() ledger.Ledger {
 	if !s.booked {
 		return nil
 	}
-	return &books{&s.link}
+	return &books{&s.daemon}
 }
 
 // books is the daemon's ledger.
-type books struct{ link *transport }
+type books struct{ daemon *transport }
 
 var _ ledger.Ledger = (*books)(nil)
 
 func (b *books) ask(ctx context.Context, what string, body, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	return b.link.ask(ctx, http.MethodPost, "/books/"+what, body, answer)
+	return b.daemon.ask(ctx, http.MethodPost, "/books/"+what, body, answer)
 }
 
 // Take implements [ledger.Ledger].

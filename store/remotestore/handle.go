@@ -122,7 +122,7 @@ func (h *handle) look(ctx context.Context, what string, answer any) error {
 		if err != nil {
 			return err
 		}
-		err = h.store.link.within(ctx, lookWithin, http.MethodGet, path+what, nil, answer)
+		err = h.store.daemon.within(ctx, lookWithin, http.MethodGet, path+what, nil, answer)
 		switch {
 		case errors.Is(err, errGone) && !again:
 			h.mu.Lock()
@@ -249,7 +249,7 @@ func (h *handle) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
 	defer cancel()
-	if err := s.link.ask(ctx, http.MethodDelete, path, nil, nil); err != nil && !errors.Is(err, errGone) && !errors.Is(err, errSilent) {
+	if err := s.daemon.ask(ctx, http.MethodDelete, path, nil, nil); err != nil && !errors.Is(err, errGone) && !errors.Is(err, errSilent) {
 		return err
 	}
 	return nil

@@ -66,7 +66,7 @@ func (s *Store) comeBack() {
 		client := s.client
 		s.mu.Unlock()
 		ctx, cancel := context.WithTimeout(s.life, answerWithin)
-		err := s.link.ask(ctx, http.MethodPost, "/clients/"+client+"/alive", nil, nil)
+		err := s.daemon.ask(ctx, http.MethodPost, "/clients/"+client+"/alive", nil, nil)
 		if errors.Is(err, errGone) {
 			err = s.renew(ctx, client)
 		}

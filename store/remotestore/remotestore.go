@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -31,10 +30,10 @@ func init() {
 
 // Store is the store of a daemon.
 type Store struct {
-	link transport
-	now  func() store.Time // for tests; nil: the daemon's clock, extrapolated
-	life context.Context   // ends with the store
-	end  context.CancelFunc
+	daemon transport
+	now    func() store.Time // for tests; nil: the daemon's clock, extrapolated
+	life   context.Context   // ends with the store
+	end    context.CancelFunc
 
 	mu      sync.Mutex
 	client  string // the daemon's name for this process
@@ -59,7 +58,7 @@ var (
 type Option func(*Store)
 
 // WithTransport replaces the HTTP transport.
-func WithTransport(t http.RoundTripper) Option { return func(s *Store) { s.link.http.Transport = t } }
+func WithTransport(t http.RoundTripper) Option { return func(s *Store) { s.daemon.http.Transport = t } }
 
 // Open connects to the daemon at an address, such as http://127.0.0.1:7979 or http+unix:/run/sluice.sock.
 func Open(ctx context.Context, address string, opts ...Option) (*Store, error) {
@@ -67,7 +66,7 @@ func Open(ctx context.Context, address string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{handles: map[*handle]struct{}{}, byName: map[int]*handle{}, link: newLink(base, token, socket)}
+	s := &Store{handles: map[*handle]struct{}{}, byName: map[int]*handle{}, daemon: newTransport(base, token, socket)}
 	s.life, s.end = context.WithCancel(context.Background())
 	for _, o := range opts {
 		o(s)
@@ -88,20 +87,11 @@ func Config(ctx context.Context, address string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := newLink(base, token, socket)
+	l := newTransport(base, token, socket)
 	defer l.http.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	resp, err := l.send(ctx, http.MethodGet, "/config", nil, "")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return nil, silent(fmt.Errorf("%s: %w", l.name, err))
-	}
-	return text, nil
+	return l.read(ctx, http.MethodGet, "/config", nil, "")
 }
 
 // parse splits an address. Its errors do not show the address, because it may contain a token.
@@ -133,9 +123,9 @@ func parse(address string) (base *url.URL, token, socket string, err error) {
 // hello makes this process a client of the daemon.
 func (s *Store) hello(ctx context.Context) (wire.Hello, error) {
 	var h wire.Hello
-	err := s.link.within(ctx, answerWithin, http.MethodPost, "/clients", nil, &h)
+	err := s.daemon.within(ctx, answerWithin, http.MethodPost, "/clients", nil, &h)
 	if err == nil && h.Client == "" {
-		err = unavailable(fmt.Errorf("%s: %w", s.link.name, wire.ErrCorrupt))
+		err = unavailable(fmt.Errorf("%s: %w", s.daemon.name, wire.ErrCorrupt))
 	}
 	return h, err
 }
@@ -185,22 +175,22 @@ func (s *Store) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 
 func (s *Store) open(ctx context.Context, client string, spec *store.Spec) (wire.Opened, error) {
 	var o wire.Opened
-	return o, s.link.within(ctx, lookWithin, http.MethodPost, "/clients/"+client+"/pools", spec, &o)
+	return o, s.daemon.within(ctx, lookWithin, http.MethodPost, "/clients/"+client+"/pools", spec, &o)
 }
 
 // Pools implements [store.Lister].
 func (s *Store) Pools(ctx context.Context) (list store.Listing, err error) {
-	return list, s.link.within(ctx, lookWithin, http.MethodGet, "/pools", nil, &list)
+	return list, s.daemon.within(ctx, lookWithin, http.MethodGet, "/pools", nil, &list)
 }
 
 // Secret implements [store.Secrets]. The secret is that of the daemon's store.
 func (s *Store) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
 	kept := wire.Secret{Name: name, Secret: fresh}
-	if err := s.link.within(ctx, answerWithin, http.MethodPost, "/secret", &kept, &kept); err != nil {
+	if err := s.daemon.within(ctx, answerWithin, http.MethodPost, "/secret", &kept, &kept); err != nil {
 		return nil, err
 	}
 	if len(kept.Secret) != store.SecretSize {
-		return nil, unavailable(fmt.Errorf("%s: %w", s.link.name, wire.ErrCorrupt))
+		return nil, unavailable(fmt.Errorf("%s: %w", s.daemon.name, wire.ErrCorrupt))
 	}
 	return kept.Secret, nil
 }
@@ -229,7 +219,7 @@ func (s *Store) keepAlive() {
 			continue // comeBack finds out when it is back
 		}
 		ctx, cancel := context.WithTimeout(s.life, answerWithin)
-		err := s.link.ask(ctx, http.MethodPost, "/clients/"+client+"/alive", nil, nil)
+		err := s.daemon.ask(ctx, http.MethodPost, "/clients/"+client+"/alive", nil, nil)
 		cancel()
 		switch {
 		case errors.Is(err, errGone):
@@ -258,14 +248,14 @@ func (s *Store) Close() error {
 	var err error
 	if lost == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
-		err = s.link.ask(ctx, http.MethodDelete, "/clients/"+client, nil, nil)
+		err = s.daemon.ask(ctx, http.MethodDelete, "/clients/"+client, nil, nil)
 		cancel()
 		if errors.Is(err, errGone) || errors.Is(err, store.ErrUnavailable) {
 			err = nil // the daemon will find out by itself
 		}
 	}
 	s.running.Wait()
-	s.link.http.CloseIdleConnections()
+	s.daemon.http.CloseIdleConnections()
 	for _, h := range handles {
 		h.tellAll()
 	}

@@ -207,7 +207,7 @@ func (h *handle) resolve(b *batch) {
 		if !same {
 			return nil // what it was granted there expires with its TTL
 		}
-		text, err := h.store.link.apply(ctx, path+"/apply?seq="+strconv.FormatUint(b.seq, 10), oplog.AppendApply(nil, 1, nil))
+		text, err := h.store.daemon.apply(ctx, path+"/apply?seq="+strconv.FormatUint(b.seq, 10), oplog.AppendApply(nil, 1, nil))
 		if err != nil {
 			return err
 		}
@@ -245,7 +245,7 @@ func (h *handle) post(ctx context.Context, path string, b *batch) error {
 	path += "/apply?seq=" + strconv.FormatUint(b.seq, 10)
 	for first := true; ; first = false {
 		sent := time.Now()
-		text, err := h.store.link.apply(ctx, path, body)
+		text, err := h.store.daemon.apply(ctx, path, body)
 		if errors.Is(err, errSilent) && first && ctx.Err() == nil {
 			continue // most likely the daemon has closed the connection
 		}
@@ -399,7 +399,7 @@ func (h *handle) reopen(ctx context.Context, client string) error {
 	h.mu.Lock()
 	if h.client == client { // another goroutine has reopened it
 		h.mu.Unlock()
-		return h.store.link.ask(ctx, http.MethodDelete, "/clients/"+client+"/pools/"+strconv.Itoa(opened.Pool), nil, nil)
+		return h.store.daemon.ask(ctx, http.MethodDelete, "/clients/"+client+"/pools/"+strconv.Itoa(opened.Pool), nil, nil)
 	}
 	h.take(client, &opened, sent)
 	h.mu.Unlock()

@@ -44,7 +44,7 @@ type transport struct {
 	http  *http.Client
 }
 
-func newLink(base *url.URL, token, socket string) transport {
+func newTransport(base *url.URL, token, socket string) transport {
 	name := base.Host
 	dialer := &net.Dialer{Timeout: dialWithin}
 	dial := dialer.DialContext
@@ -140,17 +140,23 @@ func (l *transport) refused(resp *http.Response) error {
 		return hinted(fmt.Errorf("%s answers %s: is it one?", l.name, resp.Status), "one that speaks TLS is at https://; what listens elsewhere, `sluice serve` says when it starts")
 	}
 	if resp.StatusCode == http.StatusUnauthorized {
-		return hinted(fmt.Errorf("%s: %s", l.name, p.Detail), "set SLUICE_TOKEN, or put the token into the address: http://:TOKEN@HOST:PORT; within sluice run, give the outer one --pass-token")
-	}
-	if p.Hint != "" {
-		p.Detail += "; " + p.Hint
+		if l.token != "" {
+			return hinted(fmt.Errorf("%s does not know this token", l.name), "correct SLUICE_TOKEN or the token in the store's address; tokens: in the daemon's configuration lists the hashes of valid tokens")
+		}
+		return hinted(fmt.Errorf("%s: %s", l.name, p.Detail), "set SLUICE_TOKEN, or put the token into the address: http://:TOKEN@HOST:PORT; for a sluice within sluice run, give the outer one --pass-token")
 	}
 	err = fmt.Errorf("%s: %s", l.name, p.Detail)
 	switch resp.StatusCode {
 	case http.StatusGone, http.StatusConflict: // or it remembers another state of the client
 		return errGone
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
-		return err // the store is available and rejects the request
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge: // the store is available and rejects the request
+		if p.Hint != "" {
+			err = fmt.Errorf("%w; %s", err, p.Hint)
+		}
+		return err
+	}
+	if p.Hint != "" {
+		return hinted(err, p.Hint)
 	}
 	return unavailable(err)
 }
@@ -192,7 +198,12 @@ func (l *transport) within(ctx context.Context, d time.Duration, method, path st
 
 // apply sends a batch and returns the answer.
 func (l *transport) apply(ctx context.Context, path string, body []byte) ([]byte, error) {
-	resp, err := l.send(ctx, http.MethodPost, path, body, wire.ContentType)
+	return l.read(ctx, http.MethodPost, path, body, wire.ContentType)
+}
+
+// read makes a request and returns the whole answer.
+func (l *transport) read(ctx context.Context, method, path string, body []byte, kind string) ([]byte, error) {
+	resp, err := l.send(ctx, method, path, body, kind)
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func (s *Store) stream(again bool) (heard bool, err error) {
 	defer cancel()
 	quiet := time.AfterFunc(wire.QuietAfter, cancel)
 	defer quiet.Stop()
-	resp, err := s.link.send(ctx, http.MethodGet, "/clients/"+client+"/watch", nil, "")
+	resp, err := s.daemon.send(ctx, http.MethodGet, "/clients/"+client+"/watch", nil, "")
 	if err != nil {
 		return false, err
 	}

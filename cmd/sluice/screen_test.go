@@ -36,7 +36,7 @@ func drawn(style show.Style, width int, draw func(*screen)) string {
 
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	file := filepath.Join("testdata", "look", name+".golden")
+	file := filepath.Join("testdata", "screen", name+".golden")
 	if os.Getenv("SLUICE_UPDATE") != "" {
 		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 			t.Fatal(err)

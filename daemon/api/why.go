@@ -169,30 +169,3 @@ func (m *cheaperModels) find(ctx context.Context, resource, model string) *strin
 	m.known[key] = name
 	return name
 }
-
-// me tells a caller its identity and its rights, so that a user interface offers only what the daemon would allow.
-func (a *API) me(c *call) error {
-	class := ""
-	if len(a.Classes) > c.who.Highest {
-		class = a.Classes[c.who.Highest]
-	}
-	return c.reply(struct {
-		Token   string `json:"token"`
-		Agent   string `json:"agent"`
-		Class   string `json:"class"`
-		Control bool   `json:"control"`
-	}{c.who.Token, c.who.Agent, class, c.mayControl() == nil})
-}
-
-// report returns what was sent since a moment.
-func (a *API) report(c *call) error {
-	from, err := since(c.r.URL.Query().Get("since"))
-	if err != nil {
-		return err
-	}
-	r, err := a.Report(c.r.Context(), from)
-	if err != nil {
-		return err
-	}
-	return c.reply(r)
-}

@@ -40,13 +40,13 @@ func (s *scanner) count() (int64, bool) {
 // isTrue reports whether the value is true.
 func (s *scanner) isTrue() bool { return !s.quoted && string(s.value()) == "true" }
 
-// place is the position of a value in a body.
-type place struct{ from, to int }
+// span is the position of a value in a body.
+type span struct{ from, to int }
 
-// members finds the values of a name in the outermost object of a body, which may be incomplete. A repeated name has
+// values finds the values of a name in the outermost object of a body, which may be incomplete. A repeated name has
 // several values, and parsers disagree on which one counts.
-func members(body []byte, want string) []place {
-	var found []place
+func values(body []byte, want string) []span {
+	var found []span
 	i := blank(body, 0)
 	if i == len(body) || body[i] != '{' {
 		return nil
@@ -67,7 +67,7 @@ func members(body []byte, want string) []place {
 			return found
 		}
 		if string(key) == want {
-			found = append(found, place{from, to})
+			found = append(found, span{from, to})
 		}
 		if i = blank(body, to); i == len(body) || body[i] != ',' {
 			return found
@@ -144,7 +144,7 @@ func skipAtom(b []byte, i int) int {
 }
 
 // replace returns a copy of body with other text at some positions, which must be in order.
-func replace(body []byte, at []place, with []byte) []byte {
+func replace(body []byte, at []span, with []byte) []byte {
 	out := make([]byte, 0, len(body)+len(at)*len(with))
 	last := 0
 	for _, p := range at {

@@ -30,8 +30,8 @@ type CheckInResult struct {
 	TakenOverBy string `json:"taken_over_by,omitempty"`
 }
 
-// member returns the agent that the path and the body describe.
-func (a *API) member(c *call, b *beat) (sluice.JoinRequest, error) {
+// joinRequest returns the agent that the path and the body describe.
+func (a *API) joinRequest(c *call, b *beat) (sluice.JoinRequest, error) {
 	name := c.r.PathValue("name")
 	class, err := c.as(&name, b.Class)
 	if err != nil {
@@ -71,7 +71,7 @@ func (a *API) heartbeat(c *call) error {
 	if err := c.read(&b); err != nil {
 		return err
 	}
-	m, err := a.member(c, &b)
+	m, err := a.joinRequest(c, &b)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (a *API) heartbeat(c *call) error {
 }
 
 func (a *API) leave(c *call) error {
-	m, err := a.member(c, &beat{Machine: c.r.URL.Query().Get("machine")})
+	m, err := a.joinRequest(c, &beat{Machine: c.r.URL.Query().Get("machine")})
 	if err != nil {
 		return err
 	}

@@ -49,10 +49,10 @@ func (s *screen) table(t *show.Table) {
 // end flushes the output and returns its error.
 func (s *screen) end() error { return written(s.w.Flush()) }
 
-// looking opens the gate for reading, reads, and closes it before anything is printed. It says so if that takes long.
-func looking(cmd *cobra.Command, resources []string, read func(ctx context.Context, s *session) error) error {
+// reading opens the gate for reading, reads, and closes it before anything is printed. It says so if that takes long.
+func reading(cmd *cobra.Command, resources []string, read func(ctx context.Context, s *session) error) error {
 	return patiently(cmd.ErrOrStderr(), "reading the store", func() (err error) {
-		s, err := openToLook(cmd, resources...)
+		s, err := openReadOnly(cmd, resources...)
 		if err != nil {
 			return err
 		}

@@ -26,8 +26,8 @@ const (
 	defaultSamples    = 10
 )
 
-// plan is a configuration, checked and ready for use on every request.
-type plan struct {
+// settings is a configuration, checked and ready for use on every request.
+type settings struct {
 	order   store.Order
 	classes []store.Class
 	agents  map[string]*known
@@ -40,7 +40,7 @@ type plan struct {
 	slots                         store.Slots
 
 	member    string // name of this process
-	look      bool
+	readOnly  bool
 	restate   bool // replaces earlier specs from the same store
 	passing   bool // has no share while the store cannot be reached
 	onFailure store.OnFailure
@@ -64,10 +64,10 @@ var member = sync.OnceValue(func() string {
 	return name
 })
 
-func newPlan(c Config) (*plan, error) {
-	p := &plan{
+func newSettings(c Config) (*settings, error) {
+	p := &settings{
 		order: c.Order, tools: maps.Clone(c.Tools), agents: map[string]*known{},
-		noShares: c.NoShares, noPacing: c.NoPacing, noCascade: c.NoCascade, member: member(), look: c.ReadOnly,
+		noShares: c.NoShares, noPacing: c.NoPacing, noCascade: c.NoCascade, member: member(), readOnly: c.ReadOnly,
 		passing: c.OneShot || c.ReadOnly, onFailure: c.OnStoreFailure, storeName: "the store",
 	}
 	if strings.HasPrefix(c.Store, "redis") {
@@ -130,7 +130,7 @@ func newPlan(c Config) (*plan, error) {
 }
 
 // setLeases sets how long agents stay live and how many agents a user may run.
-func (p *plan) setLeases(c Config) error {
+func (p *settings) setLeases(c Config) error {
 	p.renew, p.lease = cmp.Or(c.Leases.Renew, defaultRenew), cmp.Or(c.Leases.Expire, store.DefaultLease)
 	if c.Slots.Max > 0 {
 		p.slots = store.Slots{Max: c.Slots.Max, TTL: cmp.Or(c.Slots.TTL, store.DefaultLease)}
@@ -154,7 +154,7 @@ func (p *plan) setLeases(c Config) error {
 	return nil
 }
 
-func (p *plan) classIndex(name string) (uint8, bool) {
+func (p *settings) classIndex(name string) (uint8, bool) {
 	for i := range p.classes {
 		if p.classes[i].Name == name {
 			return uint8(i), true
@@ -164,14 +164,14 @@ func (p *plan) classIndex(name string) (uint8, bool) {
 }
 
 // className returns the name of a class. A pool may have more classes, from another member.
-func (p *plan) className(i int) string {
+func (p *settings) className(i int) string {
 	if i >= len(p.classes) {
 		return fmt.Sprintf("class %d", i)
 	}
 	return p.classes[i].Name
 }
 
-func (p *plan) agent(name string) *known {
+func (p *settings) agent(name string) *known {
 	if len(p.agents) > 0 {
 		if k, ok := p.agents[name]; ok {
 			return k
@@ -181,7 +181,7 @@ func (p *plan) agent(name string) *known {
 }
 
 // toolCost returns the cost of a tool in the unit work.
-func (p *plan) toolCost(tool string) int64 {
+func (p *settings) toolCost(tool string) int64 {
 	if tool != "" {
 		if c, ok := p.tools[tool]; ok {
 			return c
@@ -191,9 +191,9 @@ func (p *plan) toolCost(tool string) int64 {
 }
 
 // spec converts a resource's configuration to a store.Spec.
-func (p *plan) spec(name string, r Resource) (store.Spec, error) {
+func (p *settings) spec(name string, r Resource) (store.Spec, error) {
 	s := store.Spec{
-		Name: name, Member: p.member, ReadOnly: p.look, Restate: p.restate, OneShot: p.passing, OnFailure: p.onFailure, Classes: p.classes, Order: p.order, MaxWaiting: r.MaxWaiting, MaxMeters: r.MaxMeters,
+		Name: name, Member: p.member, ReadOnly: p.readOnly, Restate: p.restate, OneShot: p.passing, OnFailure: p.onFailure, Classes: p.classes, Order: p.order, MaxWaiting: r.MaxWaiting, MaxMeters: r.MaxMeters,
 		Throttle: store.Backoff(r.Backoff),
 		Overload: store.Backoff{Start: 2 * time.Second, Factor: 2, Cap: time.Minute},
 	}
@@ -229,7 +229,7 @@ func (p *plan) spec(name string, r Resource) (store.Spec, error) {
 }
 
 // setPolicy sets what decides how much a request leaves to others.
-func (p *plan) setPolicy(s *store.Spec, r Resource) error {
+func (p *settings) setPolicy(s *store.Spec, r Resource) error {
 	// Shares apply only to the fair order. In strict order the highest class comes before them, and in FIFO order
 	// classes do not matter.
 	s.Shares = !p.noShares && p.order == store.Fair
@@ -295,15 +295,15 @@ func limitSpec(l Limit, r Resource) (store.Limit, error) {
 		s.Guard = store.GuardOff // we count ourselves, so nothing arrives late
 		return s, nil
 	}
-	s.Size, s.Burst = part(s.Size, int64(r.Use)), part(s.Burst, int64(r.Use))
+	s.Size, s.Burst = percentOf(s.Size, int64(r.Use)), percentOf(s.Burst, int64(r.Use))
 	return s, nil
 }
 
 // ours reports whether a limit is our own: the provider does not enforce it.
 func ours(l *store.Limit) bool { return l.Per&^store.Shared != 0 || l.Unit == Work }
 
-// part returns use percent of an amount, at least 1 if the amount is positive. A use of 0 means all of it.
-func part(amount, use int64) int64 {
+// percentOf returns use percent of an amount, at least 1 if the amount is positive. A use of 0 means all of it.
+func percentOf(amount, use int64) int64 {
 	if use == 0 || amount <= 0 {
 		return amount
 	}
