@@ -9,44 +9,43 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Ablation shows what each mechanism of the gate contributes: the gate as it is, and
-// without one mechanism at a time, on the network with the light tail.
+// Ablation shows what each mechanism of the gate contributes. It compares the full gate with the gate without one
+// mechanism at a time, on the network with the light tail.
 type Ablation struct {
 	Scenario string `json:"scenario"`
 	About    string `json:"about"`
 	Seed     uint64 `json:"seed"`
-	// Class is the highest class of the scenario, whose waiting time is measured.
+	// Class is the highest class in the fleet, whose waiting time is measured.
 	Class   string    `json:"class"`
 	Full    Variant   `json:"full"`
 	Without []Variant `json:"without"`
 }
 
-// Variant measures the gate without one mechanism.
+// Variant is the result of the gate without one mechanism.
 type Variant struct {
-	Name        string  `json:"name"` // of the mechanism that is left out; "nothing" for the full gate
+	Name        string  `json:"name"` // the mechanism that is left out; "nothing" for the full gate
 	Does        string  `json:"does"` // what the mechanism does
 	Calls       int     `json:"calls"`
 	Finished    int     `json:"finished"`
 	Throttled   int     `json:"throttled"`
 	Utilization float64 `json:"utilization"`
 	Makespan    float64 `json:"makespan_s"`
-	// WaitMean and WaitP95 are how long calls of the highest class took from the moment a
-	// worker wanted to send them until the provider accepted them or they were given up. Calls
-	// that still wait at the horizon do not count.
+	// WaitMean and WaitP95 are waiting times of the highest class: from when a worker wants to send a call until the
+	// provider accepts it or the call is given up. Calls that still wait at the horizon do not count.
 	WaitMean float64 `json:"wait_mean_s"`
 	WaitP95  float64 `json:"wait_p95_s"`
-	// Jain is Jain's index of what the agents of one class got while all of them had work; 1
-	// is even. Nil means that no class had two such agents for long enough.
+	// Jain is Jain's fairness index over the agents of a class, while all of them had work; 1 means even. It is nil if
+	// no class had two such agents for long enough.
 	Jain *float64 `json:"jain"`
-	// Same reports that the run is the full gate's in every figure.
+	// Same reports whether every figure equals the full gate's.
 	Same bool `json:"same"`
 }
 
-// off says what the sluice strategy leaves out besides what its spec leaves out.
+// off says what the sluice strategy leaves out, besides the changes to its spec.
 type off struct {
-	pause   bool // a 429 stops only the caller that got it
-	headers bool // limits that responses state are not read
-	usage   bool // what calls used is neither charged nor learned
+	pause   bool // a 429 stops only the caller that gets it
+	headers bool // the limits that responses state are ignored
+	usage   bool // real usage is neither charged nor learned
 }
 
 // mechanism is a part of the gate that can be left out.
@@ -72,9 +71,8 @@ var mechanisms = []mechanism{
 	{name: "usage", does: "charges what a call really used and learns from it", off: off{usage: true}},
 }
 
-// Ablate runs sc under the gate, and under the gate without each mechanism. It calls
-// progress, if there is one, before each run and now and then during it. It ends early, with
-// the error of ctx, when that is done.
+// Ablate runs sc with the full gate, and with the gate without each mechanism. It calls progress, if not nil, before
+// each run and from time to time during it. If ctx ends, Ablate returns early with its error.
 func Ablate(ctx context.Context, sc *Scenario, seed uint64, progress func(Progress)) (*Ablation, error) {
 	a := &Ablation{Scenario: sc.Name, About: sc.About, Seed: seed, Without: []Variant{}}
 	top := len(sc.classes()) - 1
@@ -118,7 +116,7 @@ func (m *mechanism) leaveOut(sc *Scenario, seed uint64, top int, f *follower) (*
 	}
 	v := &Variant{
 		Name: m.name, Does: m.does, Calls: sc.calls(), Finished: y.done, Throttled: y.throttled,
-		Utilization: round(admits(sc, y.lanes, seed, f.still).utilization(y.accepted)), Makespan: round(y.span.seconds()), Jain: y.fairness.index(),
+		Utilization: round(admits(sc, y.models, seed, f.still).utilization(y.accepted)), Makespan: round(y.span.seconds()), Jain: y.fairness.index(),
 	}
 	v.WaitMean, v.WaitP95 = waits(y.classes[top].waits)
 	return v, nil
@@ -131,7 +129,7 @@ func (v *Variant) same(full *Variant) bool {
 	return even && x == y
 }
 
-// waits are the mean and the 95th percentile, in seconds.
+// waits returns the mean and the 95th percentile in seconds. It sorts all.
 func waits(all []store.Time) (mean, p95 float64) {
 	if len(all) == 0 {
 		return 0, 0

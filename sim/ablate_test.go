@@ -30,7 +30,7 @@ func ablated(t *testing.T, src string) (*Variant, map[string]*Variant) {
 	return &a.Full, by
 }
 
-// even is Jain's index; 0: there is none.
+// even returns Jain's index, or 0 if there is none.
 func even(v *Variant) float64 {
 	if v.Jain == nil {
 		return 0
@@ -38,8 +38,8 @@ func even(v *Variant) float64 {
 	return *v.Jain
 }
 
-// The gate is refused nothing; without its guard it is. First come, first served lets the
-// greedy pass the others, and p0 waits.
+// The gate gets no refusals; without its guard it does. Without fair order, greedy agents pass the others, and p0
+// waits.
 func TestAblateShowsWhatGuardAndOrderDo(t *testing.T) {
 	t.Parallel()
 	full, without := ablated(t, `
@@ -65,8 +65,8 @@ agents:
 	}
 }
 
-// Where others use the key too, requests are refused, and the pause after that changes the
-// run. When a window resets, only responses say.
+// When others use the key too, the provider refuses requests, and the pause after that changes the run. Only responses
+// say when a window resets.
 func TestAblateShowsWhatResponsesTell(t *testing.T) {
 	t.Parallel()
 	full, without := ablated(t, `
@@ -93,7 +93,7 @@ agents:
 	}
 }
 
-// The first row is the strategy that simulate compares, and a seed gives the same rows.
+// The first row equals the strategy in a simulation, and a seed always gives the same rows.
 func TestAblateMeasuresTheSameGate(t *testing.T) {
 	t.Parallel()
 	sc, err := Load("overnight")
@@ -130,7 +130,7 @@ func TestFairnessByHand(t *testing.T) {
 	}
 	f.demanded(&arrival{agent: calls[0].agent, n: 100})
 	f.demanded(&arrival{agent: calls[1].agent, n: 100})
-	serve(0, 30) // the slice in which they came does not count
+	serve(0, 30) // the slice in which they arrived does not count
 	if f.index() != nil {
 		t.Errorf("%v before there was a slice", *f.index())
 	}
@@ -139,7 +139,7 @@ func TestFairnessByHand(t *testing.T) {
 	if got, want := f.index(), 30.0*30/(2*(400+100)); got == nil || math.Abs(*got-want) > 1e-9 {
 		t.Errorf("%v, want %v", got, want)
 	}
-	f.demanded(&arrival{agent: calls[3].agent, n: 1}) // one alone in its class is even with nobody
+	f.demanded(&arrival{agent: calls[3].agent, n: 1}) // an agent alone in its class has no index
 	serve(3, 1)
 	if f.slices != 1 {
 		t.Errorf("%d slices", f.slices)

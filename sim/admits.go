@@ -6,14 +6,14 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// admits counts what the provider's rule would have let in while work was
-// waiting: a second provider of the same kind is offered an endless backlog,
-// without delay, in exactly those spans, and what others use of it is
-// gone. The backlog repeats the fleet's own calls, each model's apart from
-// those of the others. Counting stops at a hundred times the fleet's calls, or
-// at twenty million: a quota that large is not used at all.
-func admits(sc *Scenario, lanes []*modelTally, seed uint64, tick func() bool) *backlog {
-	o := &backlog{loop: newLoop(), sc: sc, provider: NewProvider(sc.Limits, sc.Policy), sizes: sizes{sc: sc, seed: seed}, stocks: stocks(sc, lanes)}
+// admits counts the requests that the provider's rules would have accepted while work was waiting. In exactly those
+// spans it offers an endless backlog, without delay, to a second provider with the same limits. Requests from outside
+// the fleet use that provider too. The backlog repeats the fleet's own calls, separately for each model.
+//
+// Counting stops at a hundred times the fleet's calls, because a quota that large does not bind. It also stops at twenty
+// million, or at four times the fleet's calls if that is more.
+func admits(sc *Scenario, models []*modelTally, seed uint64, tick func() bool) *backlog {
+	o := &backlog{loop: newLoop(), sc: sc, provider: NewProvider(sc.Limits, sc.Policy), sizes: sizes{sc: sc, seed: seed}, stocks: stocks(sc, models)}
 	o.tick = tick
 	o.most = 100 * sc.calls()
 	if most := max(20_000_000, 4*sc.calls()); o.most > most {
@@ -21,10 +21,10 @@ func admits(sc *Scenario, lanes []*modelTally, seed uint64, tick func() bool) *b
 	}
 	o.ends = sc.endsMatter()
 	last := Epoch
-	for _, l := range lanes {
-		e := newEndless(sc, l.model)
-		o.lanes = append(o.lanes, e)
-		for _, s := range l.spans {
+	for _, m := range models {
+		e := newEndless(sc, m.model)
+		o.models = append(o.models, e)
+		for _, s := range m.spans {
 			last = max(last, s.last)
 			o.at(s.first, func() { e.open = s.last; o.advance() })
 		}
@@ -39,28 +39,29 @@ type backlog struct {
 	sc       *Scenario
 	provider *Provider
 	sizes    sizes
-	lanes    []*endless
+	models   []*endless
 	stocks   []*stock
 	timer    *event
 	admitted int
 	most     int
-	ends     bool // a call that is over can make room for the next
+	ends     bool // the end of a call can make room for the next
 }
 
-// endsMatter reports whether what becomes of a request after its arrival says anything about when the next is
-// admitted, or could move those that come in the same moment.
+// endsMatter reports whether events after a request's arrival can affect later ones. They do if a place becomes free,
+// or if output counts while it is produced. With requests from outside, they could also change the order of events at
+// the same time.
 func (s *Scenario) endsMatter() bool {
 	return s.Outside.N > 0 || slices.ContainsFunc(s.Limits, func(l Limit) bool { return l.Kind == store.Concurrency || l.late() })
 }
 
-// endless is one model's backlog: its calls, over and over.
+// endless is the backlog of one model: its calls, over and over.
 type endless struct {
-	agents []*agent // whose calls they are, one agent after the other
+	agents []*agent // agents that use the model; their calls come one agent after the other
 	agent  int
 	call   call
-	logged []*call // or those of a log
+	logged []*call // calls of a log instead
 	next   int
-	open   store.Time // end of the span it is in
+	open   store.Time // end of the current span
 }
 
 func newEndless(sc *Scenario, model string) *endless {
@@ -80,7 +81,7 @@ func newEndless(sc *Scenario, model string) *endless {
 	return e
 }
 
-// withNext is a call and all that follow it.
+// withNext returns a call and all calls that follow it.
 func withNext(c *call) []*call {
 	all := []*call{c}
 	for i := 0; i < len(all); i++ {
@@ -89,7 +90,7 @@ func withNext(c *call) []*call {
 	return all
 }
 
-// first is the call whose turn it is.
+// first returns the next call of the backlog.
 func (e *endless) first() *call {
 	if e.logged != nil {
 		return e.logged[e.next]
@@ -97,7 +98,7 @@ func (e *endless) first() *call {
 	return &e.call
 }
 
-// step is the end of that turn.
+// step moves on to the next call.
 func (e *endless) step() {
 	if e.logged != nil {
 		e.next = (e.next + 1) % len(e.logged)
@@ -117,7 +118,7 @@ func (o *backlog) advance() {
 		o.timer = nil
 	}
 	next := Never
-	for _, e := range o.lanes {
+	for _, e := range o.models {
 		for e.open >= o.now && o.admitted < o.most {
 			req := o.sizes.of(e.first())
 			at, limit := o.provider.EarliestAccept(o.now, req)
@@ -136,7 +137,7 @@ func (o *backlog) advance() {
 	}
 }
 
-// let lets the first call of e in.
+// let accepts the first call of e.
 func (o *backlog) let(e *endless, req *Request) {
 	o.provider.take(o.now, req, true)
 	o.admitted++

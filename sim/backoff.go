@@ -7,11 +7,10 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// backoff sends at once and, when refused, waits and sends again: what callers do
-// that know nothing of each other.
+// backoff sends at once. After a refusal it waits and sends again, like callers that do not coordinate.
 type backoff struct {
 	*desk
-	attempts int // sends of one call; 0: as many as the scenario allows
+	attempts int // most sends of one call; 0: no limit besides the scenario's
 	delay    func(n int, resp Response) time.Duration
 }
 
@@ -45,15 +44,14 @@ func newFullJitter(r *desk) strategy {
 	return &backoff{desk: r, delay: func(n int, _ Response) time.Duration { return fullJitter(r.jitter, n) }}
 }
 
-// fullJitter is uniform in 0..min(30 s, 1 s x 2^n).
+// fullJitter returns a random wait, uniform in 0..min(30 s, 1 s x 2^n).
 func fullJitter(r *rand.Rand, n int) time.Duration {
 	most := min(30*time.Second, time.Second<<min(n, 5))
 	return time.Duration(r.Int64N(int64(most) + 1))
 }
 
-// newSDKDefault is what the official client libraries do unless told otherwise:
-// two retries, after the time the answer states, else after half a second,
-// doubled each time, less up to a quarter.
+// newSDKDefault behaves like the official client libraries by default: two retries, each after the Retry-After of the
+// response. Without that header, the waits are half a second, doubled each time, less up to a quarter at random.
 func newSDKDefault(r *desk) strategy {
 	return &backoff{desk: r, attempts: 3, delay: func(n int, resp Response) time.Duration {
 		if resp.RetryAfter > 0 {
@@ -64,8 +62,8 @@ func newSDKDefault(r *desk) strategy {
 	}}
 }
 
-// hintOrJitter is how callers behind a limiter of their own come back: when the
-// answer says, else with full jitter.
+// hintOrJitter returns how long callers behind a limiter wait after a refusal: as the response says, else with full
+// jitter.
 func hintOrJitter(r *desk, c *call, resp Response) store.Time {
 	if resp.RetryAfter > 0 {
 		return store.Time(resp.RetryAfter.Microseconds())

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// bar is what sluice has to reach. Where what a call costs is not known beforehand, how
-// many are refused and how long it takes is a matter of chance.
+// bar is what sluice must reach. If the cost of calls is unknown in advance, the number of refusals and the makespan
+// depend on chance.
 type bar struct {
 	utilization float64
 	statistical bool
@@ -14,12 +14,12 @@ type bar struct {
 
 var bars = map[string]bar{"research": {utilization: 0.90, statistical: true}}
 
-// The promise: nothing refused, nothing wasted, nobody left behind. It is held for
-// every scenario with the same defaults, and not for one lucky seed.
+// The gate gets no refusals, wastes no quota and starves no class. That holds for every scenario with the same defaults
+// and several seeds.
 func TestSluiceMeetsItsBar(t *testing.T) {
 	for _, sc := range Builtin() {
 		if sc.Name == "squad" || sc.Name == "subscription" || sc.Name == "scale" {
-			continue // TestSquadLetsALateP0ThroughAtOnce, TestAWeekOfASubscriptionLasts and TestScale ask for this and more
+			continue // TestSquadLetsALateP0ThroughAtOnce, TestAWeekOfASubscriptionLasts and TestScale check this and more
 		}
 		t.Run(sc.Name, func(t *testing.T) {
 			bar, special := bars[sc.Name]
@@ -50,7 +50,7 @@ func TestSluiceMeetsItsBar(t *testing.T) {
 	}
 }
 
-// alone runs sluice without the others.
+// alone runs only the sluice strategy.
 func alone(t *testing.T, sc *Scenario, net Delay, seed uint64) Figures {
 	t.Helper()
 	r, err := simulate(sc, newSluice, net, seed)
@@ -60,9 +60,8 @@ func alone(t *testing.T, sc *Scenario, net Delay, seed uint64) Figures {
 	return figures("sluice", r, newIdeal(sc, net, seed, nil), seed, nil)
 }
 
-// Counting grants by their own time is not enough, even in one perfect queue for
-// everybody: the network pushes sends together. If this were not refused, the
-// scenarios would prove nothing about the guard.
+// Counting grants by their own time is not enough, even in one perfect shared queue, because the network pushes sends
+// together. If the provider accepted all of them, the scenarios would prove nothing about the guard.
 func TestCountingByGrantTimeIsRefused(t *testing.T) {
 	sc, err := Load("five-pipelines")
 	if err != nil {
@@ -77,8 +76,7 @@ func TestCountingByGrantTimeIsRefused(t *testing.T) {
 	}
 }
 
-// Others on the same key take part of what the rule admits, for the oracle as for
-// the fleet.
+// Other users of the same key take part of the quota, for the oracle as for the fleet.
 func TestOutsideUseIsSeenByTheOracleToo(t *testing.T) {
 	sc, err := Load("overnight")
 	if err != nil {
@@ -92,8 +90,7 @@ func TestOutsideUseIsSeenByTheOracleToo(t *testing.T) {
 	}
 }
 
-// The same where the input binds: what was charged too much has to come back though the
-// bucket drains all the time.
+// The same with a limit on input: the gate gets back what it charged too much, although the bucket drains all the time.
 func TestResearchBoundByInput(t *testing.T) {
 	sc, err := Load("research")
 	if err != nil {

@@ -8,21 +8,18 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Bucket is a token bucket: it holds at most capacity, and n per window flow
-// back continuously. It starts full.
+// Bucket is a token bucket. It holds at most capacity tokens, and n per window flow back continuously. It starts full.
 type Bucket struct {
-	// Fractions of a token are counted exactly: one token is scale units and
-	// drain units flow back each microsecond, with drain/scale = n/window in
-	// lowest terms.
+	// Fractions of a token count exactly. One token is scale units, and drain units flow back each microsecond, with
+	// drain/scale = n/window in lowest terms.
 	capacity, size int64
 	scale, drain   int64
-	used           int64 // units taken and not flowed back as of at
+	used           int64 // units taken that have not flowed back by at
 	at             store.Time
 }
 
-// NewBucket returns a full bucket of the given capacity that refills at n per
-// window. It panics if a size is not positive, or if capacity x window is beyond
-// what can be counted exactly; [BucketFits] tells beforehand.
+// NewBucket returns a full bucket of the given capacity that refills at n per window. It panics if a size is not
+// positive, or if capacity x window is too large to count exactly. Use [BucketFits] to check first.
 func NewBucket(capacity, n int64, window time.Duration) *Bucket {
 	if !BucketFits(capacity, n, window) {
 		panic(fmt.Sprintf("sim: bucket of %d refilled at %d per %v cannot be modelled exactly", capacity, n, window))
@@ -64,9 +61,9 @@ func (b *Bucket) Earliest(t store.Time, cost int64) store.Time {
 	return t + store.Time((excess+b.drain-1)/b.drain)
 }
 
-// mostOwed is how many times its capacity a bucket can have given. What is counted
-// as it is produced can overdraw it, and has to flow back before anything else goes: were a
-// debt forgiven early, those who overdraw most would get most.
+// mostOwed is how many times its capacity a bucket can be overdrawn. Output counts while it is produced, so it can
+// overdraw a bucket. The debt has to flow back first: if it were forgiven early, callers that overdraw most would get
+// most.
 const mostOwed = 8
 
 // Take implements [Rule].
@@ -77,10 +74,10 @@ func (b *Bucket) Take(t store.Time, cost int64) {
 	b.at = max(t, b.at)
 }
 
-// Done implements [Rule]: the end of a request changes nothing.
+// Done implements [Rule]. The end of a request changes nothing.
 func (*Bucket) Done(store.Time, int64) {}
 
-// State implements [Rule]. The reset is the moment the bucket is full again.
+// State implements [Rule]. Reset is when the bucket is full again.
 func (b *Bucket) State(t store.Time) State {
 	used := b.usedAt(t)
 	taken := (used + b.scale - 1) / b.scale

@@ -12,11 +12,11 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Bounds of what a scenario may state, besides those of rates.
+// Bounds of a scenario, besides those of rates.
 const (
 	maxAgents = 100_000
 	maxCalls  = 3_000_000
-	maxSpan   = 31 * 24 * time.Hour // of any time, and of the whole run
+	maxSpan   = 31 * 24 * time.Hour // of any duration and of the whole run
 	maxSigma  = 5
 	maxPrice  = 1_000_000
 	maxTokens = 1_000_000_000
@@ -24,13 +24,13 @@ const (
 
 var nameRE = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}$`)
 
-// checker turns a file into a scenario and keeps the first thing that is wrong.
+// checker converts a file to a scenario and keeps the first error.
 type checker struct {
 	doc *strictyaml.Doc
 	err error
 }
 
-// fail notes that the field at path is wrong.
+// fail records that the field at path is wrong.
 func (c *checker) fail(path, format string, args ...any) {
 	if c.err == nil {
 		c.doc.Fail(path, format, args...)
@@ -143,7 +143,7 @@ func (c *checker) agent(path string, f *fileAgent) Agent {
 	return a
 }
 
-// class returns the index of a class; callers that state none are in the last.
+// class returns the index of a class. An empty name means the last class.
 func (c *checker) class(path, name string) int {
 	if name == "" {
 		return len(Classes) - 1

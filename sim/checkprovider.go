@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// The default sizes of the anthropic preset, a minute.
+// The default sizes of the anthropic preset, per minute.
 const (
 	defaultRequests = 1_000
 	defaultInput    = 2_000_000
@@ -108,15 +108,15 @@ func (c *checker) limit(path string, f *fileLimit) Limit {
 		c.fail(path+"first_reset", "only a fixed window resets")
 	}
 	c.between(path+"burst", f.Burst, 0, maxSize)
-	// The strategies restate every limit as a bucket, so all must fit one.
+	// The strategies convert every limit to a bucket, so each must fit one.
 	if !BucketFits(max(l.Burst, l.Size, 1), l.Size, l.Window) {
 		c.fail(path+"size", "is too large to be counted exactly over such a window")
 	}
 	return l
 }
 
-// kind follows the rule of the configuration file: a burst makes a bucket, else a
-// window rolls unless it says that it is fixed.
+// kind returns the kind of a limit by the same rule as the configuration file. A burst makes a bucket; otherwise a
+// window rolls unless it is declared fixed.
 func (c *checker) kind(path string, f *fileLimit) store.Kind {
 	switch {
 	case f.Kind == "bucket" && f.Burst == 0:
@@ -142,7 +142,7 @@ func (c *checker) delay(path string, f fileDelay) Delay {
 	return Delay{Median: c.duration(path+".median", f.Median, 0), Sigma: f.Sigma}
 }
 
-// together checks what only the whole scenario shows.
+// together checks rules that concern the scenario as a whole.
 func (c *checker) together(sc *Scenario) {
 	for i := range sc.Fleet {
 		a := &sc.Fleet[i]
@@ -171,7 +171,7 @@ func (c *checker) together(sc *Scenario) {
 	}
 }
 
-// set overrules what a preset says, where the file does.
+// set overrides a preset's value if the file states one.
 func set(into, stated *bool) {
 	if stated != nil {
 		*into = *stated

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehq/sluice/store/memstore"
 )
 
-// clock lets a store live in virtual time.
+// clock runs a store on virtual time.
 type clock struct{ *loop }
 
 var _ memstore.Clock = clock{}

@@ -6,12 +6,12 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Concurrency admits requests while at most n are being served.
+// Concurrency admits requests while fewer than n are in progress.
 type Concurrency struct {
 	n, used int64
 }
 
-// NewConcurrency returns n places. It panics if n is not positive.
+// NewConcurrency returns a rule with n places. It panics if n is not positive.
 func NewConcurrency(n int64) *Concurrency {
 	if n < 1 {
 		panic(fmt.Sprintf("sim: concurrency of %d", n))
@@ -19,8 +19,7 @@ func NewConcurrency(n int64) *Concurrency {
 	return &Concurrency{n: n}
 }
 
-// Earliest implements [Rule]. While all places are taken it returns [Never]: ask
-// again when a request is over.
+// Earliest implements [Rule]. While all places are taken it returns [Never]. Ask again when a request ends.
 func (c *Concurrency) Earliest(t store.Time, cost int64) store.Time {
 	if c.used+max(cost, 0) > c.n {
 		return Never

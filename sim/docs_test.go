@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The files in the documentation can be run as they stand.
+// The scenario files in the documentation run as they are.
 func TestDocumentedScenariosCanBeRun(t *testing.T) {
 	page, err := os.ReadFile("../docs/scenarios.md")
 	if err != nil {

@@ -1,24 +1,24 @@
 package sim
 
-// fairness measures how evenly the agents of one class are served. A slice of a class is
-// as many acceptances as give each agent ten; only agents that had work left in all of a
-// slice count, because others did not ask for more.
+// fairness measures how evenly the agents of one class are served. It divides a run into slices. A slice of a class
+// ends when the class has ten acceptances per agent. Only agents that had work left during the whole slice count,
+// because the others did not ask for more.
 type fairness struct {
 	classes [][]*served // by class
 	of      []*served   // by agent
 	got     []int       // acceptances in the current slice, by class
-	sum     float64     // of the indices of slices
+	sum     float64     // of the indices of all slices
 	slices  int
 }
 
-// served is one agent in the current slice of its class.
+// served is the state of one agent in the current slice of its class.
 type served struct {
-	left int  // demanded and neither accepted nor given up
-	idle bool // it had nothing left at some time of the slice
+	left int  // calls demanded and neither accepted nor given up
+	idle bool // it had no work left at some time in the slice
 	got  int
 }
 
-// perSlice is how many acceptances a slice has for each agent: with fewer, one more or less would count much.
+// perSlice is the number of acceptances per agent in a slice. With fewer, a single one would weigh too much.
 const perSlice = 10
 
 func newFairness(sc *Scenario) *fairness {
@@ -54,7 +54,7 @@ func (f *fairness) satisfied(c *call, accepted bool) {
 	}
 }
 
-// cut ends a slice.
+// cut ends a slice and adds its index.
 func (f *fairness) cut(class int) {
 	n, sum, squares := 0.0, 0.0, 0.0
 	for _, one := range f.classes[class] {
@@ -71,7 +71,7 @@ func (f *fairness) cut(class int) {
 	}
 }
 
-// index is the mean of all slices; nil: there was none.
+// index returns the mean index of all slices, or nil if there are none.
 func (f *fairness) index() *float64 {
 	if f.slices == 0 {
 		return nil

@@ -6,17 +6,17 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// fairQueue is weighted fair order for the oracle: the class that has had least for its
-// weight goes first, the agents of a class take turns.
+// fairQueue orders calls by weighted fairness for the oracle. The class that was served least for its weight goes
+// first, and the agents of a class take turns.
 type fairQueue struct {
 	classes []store.Class
-	served  []float64 // by class: calls over weight
-	agents  []*turn   // by index; nil: it has not come yet
-	came    int       // how many have
-	lines   []*line   // those of a class apart for each model
+	served  []float64 // by class: accepted calls divided by the weight
+	agents  []*turn   // by agent index; nil: it has not come yet
+	came    int       // number of agents that have come
+	lines   []*line   // one for each class and model
 }
 
-// line are the agents of one class whose first call is for one model, by turns.
+// line holds the agents of one class whose next call is for one model, in the order of their turns.
 type line struct {
 	class   int
 	model   string
@@ -27,8 +27,8 @@ type line struct {
 // turn is one agent in the queue.
 type turn struct {
 	agent   *agent
-	order   int // when it first came, among all agents
-	had     int // calls let in
+	order   int // rank of its first call among all agents
+	had     int // accepted calls
 	waiting []*call
 }
 
@@ -52,7 +52,7 @@ func (q *fairQueue) add(c *call) {
 	}
 }
 
-// line is where t stands.
+// line returns the line that t belongs to.
 func (q *fairQueue) line(t *turn) *line {
 	class, model := t.agent.Class, t.waiting[0].asks.Model
 	refused := false
@@ -70,8 +70,7 @@ func (q *fairQueue) line(t *turn) *line {
 	return l
 }
 
-// rejoin brings one that had nothing to do level with those who had: idle time
-// earns no credit.
+// rejoin raises the counts of an agent that was idle to those of the others, because idle time earns no credit.
 func (q *fairQueue) rejoin(t *turn) {
 	class, had := -1.0, -1
 	for _, l := range q.lines {
@@ -91,8 +90,8 @@ func (q *fairQueue) rejoin(t *turn) {
 	t.had = max(t.had, had)
 }
 
-// each offers the first call of each agent in order; those that let returns true
-// for leave the queue, and the order is taken anew.
+// each offers the first call of each agent to let, in order. If let accepts a call, it leaves the queue, and the order
+// is computed again.
 func (q *fairQueue) each(let func(*call) bool) {
 	for _, l := range q.lines {
 		l.refused = false
@@ -121,14 +120,14 @@ func (q *fairQueue) each(let func(*call) bool) {
 	}
 }
 
-// refuse passes over a model: what holds one of its calls up holds up those behind.
+// refuse skips a model. The limit that delays one of its calls also delays the calls behind it.
 func (q *fairQueue) refuse(model string) {
 	for _, l := range q.lines {
 		l.refused = l.refused || l.model == model
 	}
 }
 
-// best is the line whose first agent is next; nil: there is none.
+// best returns the line whose first agent is next, or nil if there is none.
 func (q *fairQueue) best() *line {
 	var best *line
 	for _, l := range q.lines {

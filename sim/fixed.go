@@ -7,17 +7,17 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Fixed admits n between two resets, which come every window at fixed moments.
+// Fixed admits n between two resets, which come at fixed times, one window apart.
 type Fixed struct {
 	n      int64
 	window store.Time
 	phase  store.Time // of the resets, in [0, window)
-	period store.Time // which window used belongs to
+	period store.Time // number of the window that used belongs to
 	used   int64
 }
 
-// NewFixed returns a fixed window of n that resets at firstReset and every
-// window before and after. It panics if n or window is not positive.
+// NewFixed returns a fixed window of n that resets at firstReset, and every window before and after it. It panics if n
+// or window is not positive.
 func NewFixed(n int64, window time.Duration, firstReset store.Time) *Fixed {
 	if n < 1 || window < time.Microsecond {
 		panic(fmt.Sprintf("sim: fixed window of %d per %v", n, window))
@@ -26,8 +26,8 @@ func NewFixed(n int64, window time.Duration, firstReset store.Time) *Fixed {
 	return &Fixed{n: n, window: w, phase: ((firstReset % w) + w) % w}
 }
 
-// at returns which window t falls in and when the next one begins. A request
-// that arrives in the very moment of a reset belongs to the new window.
+// at returns the number of the window that t falls in, and when the next one begins. A request at the time of a reset
+// belongs to the new window.
 func (f *Fixed) at(t store.Time) (period, next store.Time) {
 	period = (t - f.phase) / f.window
 	if t < f.phase {
@@ -65,7 +65,7 @@ func (f *Fixed) Take(t store.Time, cost int64) {
 	f.used = max(f.used+cost, 0)
 }
 
-// Done implements [Rule]: the end of a request changes nothing.
+// Done implements [Rule]. The end of a request changes nothing.
 func (*Fixed) Done(store.Time, int64) {}
 
 // State implements [Rule].

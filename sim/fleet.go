@@ -6,30 +6,30 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// call is one thing to be done, sent as often as its strategy sees fit. What it
-// turns out to cost is not for strategies to know: see sizes.
+// call is one unit of work. The strategy sends it as often as necessary. Strategies do not know the real cost of a
+// call; see sizes.
 type call struct {
 	agent    *agent
 	job      *job
-	number   int      // among all calls of the scenario
-	asks     *Request // what its caller knows of it: token counts are the agent's usual ones
+	number   int      // unique in the scenario
+	asks     *Request // what the caller knows of it, with the agent's usual token counts
 	sends    int
 	sentAt   store.Time
-	wantedAt store.Time // when a worker took it up, if wanted
+	wantedAt store.Time // when a worker took it; valid if wanted
 	wanted   bool
 	accepted bool
-	ticket   store.ID  // of the sluice strategy
-	record   *Recorded // nil: its times and its size are drawn
-	next     []*call   // what its caller sends once it is over
+	ticket   store.ID  // used by the sluice strategy
+	record   *Recorded // nil: its times and sizes are drawn at random
+	next     []*call   // calls that its caller sends when this one ends
 	wire     wire
 }
 
-// wire is a call on its way to the provider and back. Only what faces the provider looks at it.
+// wire is the state of a call between caller and provider. Strategies must not read it.
 type wire struct {
-	req   *Request // as the provider counts it; nil: it has not arrived
+	req   *Request // as the provider counts it; nil: not arrived yet
 	resp  Response
-	body  store.Time // how long the answer takes from its first byte on
-	begun store.Time // when the caller has seen that
+	body  store.Time // time from the first to the last byte of the response
+	begun store.Time // when the first byte reaches the caller
 }
 
 type job struct {
@@ -38,12 +38,12 @@ type job struct {
 	failed   bool
 }
 
-// agent is a caller at work.
+// agent is the state of a caller during a run.
 type agent struct {
 	*Agent
 	index   int
 	first   int     // number of its first call
-	asks    Request // what its calls ask for
+	asks    Request // request of its calls
 	pending []arrival
 	busy    int
 	left    int // calls neither done nor given up
@@ -59,15 +59,15 @@ func (a *agent) take() *call {
 	return c
 }
 
-// recycle takes back a call that is over, for the agent's next one.
+// recycle keeps a call that is over, to reuse it for the agent's next one.
 func (a *agent) recycle(c *call) {
 	if c.record == nil {
 		a.spare = c
 	}
 }
 
-// demand lays out everything there is to do. It depends on the scenario alone, so
-// that all strategies and the oracle face the same work.
+// demand returns the agents and all their work. It depends only on the scenario, so all strategies and the oracle get
+// the same work.
 func demand(sc *Scenario) ([]*agent, jobs) {
 	if len(sc.Recorded) > 0 {
 		return recorded(sc)
@@ -86,7 +86,7 @@ func demand(sc *Scenario) ([]*agent, jobs) {
 	return agents, coming
 }
 
-// agents are the fleet before it has begun.
+// agents returns the fleet before the run.
 func (s *Scenario) agents() []*agent {
 	all := make([]agent, len(s.Fleet))
 	agents := make([]*agent, len(s.Fleet))

@@ -9,8 +9,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// timed measures how long after a grant its answer begins, which is when the
-// arrival is known to be over.
+// timed measures how long after a grant its response begins, which bounds the arrival.
 type timed struct {
 	strategy
 	run *desk
@@ -26,8 +25,8 @@ func (s *timed) answered(c *call, resp Response) {
 
 func (s *timed) mean() float64 { return float64(s.sum) / float64(s.n) / 1e6 }
 
-// steady runs an endless backlog against one limit and returns grants a second
-// between the first and the last tenth, and the mean time from grant to bound.
+// steady runs an endless backlog against one limit. It returns the grants per second between the first and the last
+// tenth, and the mean time from grant to bound.
 func steady(t *testing.T, limit Limit, net, service Delay, calls int) (rate, bound float64) {
 	t.Helper()
 	sc := &Scenario{
@@ -47,8 +46,7 @@ func steady(t *testing.T, limit Limit, net, service Delay, calls int) (rate, bou
 	if r.tally.throttled != 0 || r.tally.done != calls {
 		t.Fatalf("%d refused, %d of %d done", r.tally.throttled, r.tally.done, calls)
 	}
-	// Grants come in bursts one window apart: the middles of two stretches that are
-	// whole windows long are compared.
+	// Grants come in bursts one window apart, so it compares the middles of two spans of whole windows.
 	n := int(limit.Size)
 	if limit.Kind != store.Rolling {
 		n = calls / 10
@@ -62,8 +60,8 @@ func steady(t *testing.T, limit Limit, net, service Delay, calls int) (rate, bou
 	return float64(calls-n) / (middle(sends[calls-n:]) - middle(sends[:n])), s.mean()
 }
 
-// What can be reached is known beforehand: a charge on a rolling window is there
-// for the window, the time to its bound, and half a slice on average.
+// The reachable rate is known in advance: a charge on a rolling window lasts for the window, the time to its bound, and
+// half a slice on average.
 func TestReachesWhatTheFormulasSay(t *testing.T) {
 	quick := Delay{Median: 300 * time.Millisecond, Sigma: 0.3}
 	for _, window := range []time.Duration{20 * time.Second, time.Minute, 5 * time.Minute} {

@@ -6,15 +6,15 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// arrival is a job and the moment it comes up. Its calls are made when a worker takes
-// them up, so that what waits for a worker costs no memory.
+// arrival is a job and the time at which it arrives. Its calls are only created when a worker takes them, so calls that
+// wait for a worker need no memory.
 type arrival struct {
 	at    store.Time
 	agent *agent
 	job   *job
 	first int   // number of its next call
-	n     int   // how many calls it has left
-	call  *call // of a log: its only call
+	n     int   // calls left
+	call  *call // the only call of a job from a log
 }
 
 // take returns the next call of the job.
@@ -33,7 +33,7 @@ func (a *arrival) take() *call {
 	return c
 }
 
-// model is the one that its calls ask for.
+// model returns the model of its calls.
 func (a *arrival) model() string {
 	if a.call != nil {
 		return a.call.asks.Model
@@ -41,15 +41,15 @@ func (a *arrival) model() string {
 	return a.agent.asks.Model
 }
 
-// jobs are the arrivals that are still to come, in the order of their moments, and within
-// a moment in the order of the fleet. Those of a fleet are worked out when they come up.
+// jobs holds the arrivals to come, ordered by time, and at the same time by the order of the fleet. Jobs of a fleet are
+// computed when they arrive.
 type jobs struct {
-	logged []arrival // of a log
+	logged []arrival // from a log
 	fleet  comers
 	sc     *Scenario
 }
 
-// next is when the next job arrives; Never: there is none.
+// next returns when the next job arrives, or Never if there is none.
 func (j *jobs) next() store.Time {
 	switch {
 	case len(j.logged) > 0:
@@ -78,7 +78,7 @@ func (j *jobs) pop() arrival {
 	return came
 }
 
-// job is one that arrives at a moment.
+// job returns a new job of a that arrives at the given time.
 func (s *Scenario) job(at store.Time, a *agent) *job {
 	j := &job{deadline: Never, left: a.Calls}
 	if s.Deadline > 0 {
@@ -87,11 +87,11 @@ func (s *Scenario) job(at store.Time, a *agent) *job {
 	return j
 }
 
-// comer is an agent and its next job.
+// comer is an agent and the time of its next job.
 type comer struct {
 	at    store.Time
 	agent *agent
-	n     int // jobs that have come
+	n     int // jobs that have arrived
 }
 
 type comers []comer

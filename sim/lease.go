@@ -6,8 +6,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// join lets agents that hold a lease take it when they are started, which may be
-// some time before there is anything to do.
+// join makes agents with a lease take it when they start, which may be some time before their first job.
 func (s *sluice) join() {
 	for _, a := range s.agents {
 		if a.Joined {
@@ -16,14 +15,14 @@ func (s *sluice) join() {
 	}
 }
 
-// beat keeps a's lease. What comes back is advice for the agent; the requests
-// of those who do not follow it are held just as well.
+// beat sends a heartbeat of a, and schedules the next one. It ignores the advice in the reply: the gate delays the
+// requests of agents that do not follow it all the same.
 func (s *sluice) beat(a *agent) {
 	s.apply(store.Op{Kind: store.OpHeartbeat, Agent: a.Name, User: a.User, Class: uint8(a.Class), Machine: a.Machine})
 	s.leases[a.index] = s.after(micros(sluiceHeartbeat), func() { s.beat(a) })
 }
 
-// left gives the lease of an agent back that has nothing to do any more.
+// left gives back the lease of an agent that has no work left.
 func (s *sluice) left(a *agent) {
 	if !a.Joined {
 		return

@@ -10,30 +10,30 @@ import (
 // Units that a [Limit] can count.
 const (
 	Requests     = "requests"
-	Content      = "content"       // requests that create something others see
-	Points       = "points"        // 1 for a request that reads, 5 for one that writes
-	InputTokens  = "input_tokens"  // counted on arrival, as they are
-	OutputTokens = "output_tokens" // counted as they are produced
+	Content      = "content"       // requests that create content for others to see
+	Points       = "points"        // 1 for a read request, 5 for a write request
+	InputTokens  = "input_tokens"  // counted on arrival
+	OutputTokens = "output_tokens" // counted while they are produced
 	Tokens       = "tokens"        // both, counted on arrival
 )
 
-// Units lists them all.
+// Units lists all units.
 var Units = []string{Requests, Content, Points, InputTokens, OutputTokens, Tokens}
 
-// Limit is one published rule of a provider, as data.
+// Limit is one published limit of a provider.
 type Limit struct {
 	Name   string
 	Kind   store.Kind
 	Unit   string
-	Size   int64         // per Window; places of a concurrency limit
+	Size   int64         // per Window; number of places of a concurrency limit
 	Burst  int64         // capacity of a bucket
-	Window time.Duration // of all kinds but concurrency
-	Phase  time.Duration // of a fixed window: its first reset comes this long after Epoch
-	// PerModel keeps one count for each model class.
+	Window time.Duration // of all kinds except concurrency
+	Phase  time.Duration // of a fixed window: time from Epoch to its first reset
+	// PerModel counts each model separately.
 	PerModel bool
 	// Hidden limits are enforced but not stated in headers.
 	Hidden bool
-	// Plan makes it a window of a subscription: of what is used only the whole percents are stated.
+	// Plan makes it a window of a subscription, whose headers state used quota only in whole percent.
 	Plan bool
 }
 
@@ -52,10 +52,10 @@ func (l Limit) Rule() Rule {
 	panic(fmt.Sprintf("sim: limit %s has no kind", l.Name))
 }
 
-// late reports whether the limit counts what an answer produces.
+// late reports whether the limit counts output while it is produced.
 func (l Limit) late() bool { return l.Unit == OutputTokens }
 
-// tokens reports whether the limit counts what is only known when the answer is over.
+// tokens reports whether the limit counts tokens, whose number is only known at the end of the response.
 func (l Limit) tokens() bool {
 	return l.Unit == InputTokens || l.Unit == OutputTokens || l.Unit == Tokens
 }
@@ -64,15 +64,14 @@ func (l Limit) tokens() bool {
 type Request struct {
 	Agent string
 	Model string
-	// Write marks requests that change something, Create those of them that
-	// GitHub calls content-creating.
+	// Write marks requests that change something. Create marks write requests that GitHub calls content-creating.
 	Write, Create bool
 	Input, Output int64 // tokens
-	// Estimate is what the provider takes Input to be on arrival; 0: Input itself.
+	// Estimate is what the provider assumes as Input on arrival; 0: Input itself.
 	Estimate int64
 }
 
-// cost is what r takes from l on arrival.
+// cost returns what r takes from l on arrival.
 func (r *Request) cost(l *Limit) int64 {
 	switch l.Unit {
 	case Requests:

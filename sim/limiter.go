@@ -4,9 +4,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// limiter holds calls back in the order they came until its own idea of the quota
-// admits them. It counts a call when it lets it go, which is not when the
-// provider counts it.
+// limiter holds calls back, in the order in which they came, until its own model of the quota admits them. It counts a
+// call when it sends it, which is earlier than the provider does.
 type limiter struct {
 	*desk
 	quota   *Provider
@@ -67,7 +66,7 @@ func (l *limiter) ended(c *call, used usage) {
 
 func (*limiter) blind() bool { return true }
 
-// settle puts what an answer says into a quota that counted the usual size.
+// settle replaces the usual size of a call in quota with the usage in its response.
 func settle(quota *Provider, now store.Time, c *call, used usage) {
 	req := *c.asks
 	req.Estimate, req.Input = req.Input, used.input
@@ -75,8 +74,7 @@ func settle(quota *Provider, now store.Time, c *call, used usage) {
 	quota.Done(now, &req)
 }
 
-// perProcess gives every process a limiter that believes it has the whole
-// quota to itself.
+// perProcess gives every process its own limiter, which assumes that it has the whole quota.
 type perProcess struct {
 	*desk
 	limits []Limit
@@ -99,8 +97,7 @@ func (p *perProcess) answered(c *call, resp Response) { p.of[c.agent.index].answ
 func (p *perProcess) ended(c *call, used usage)       { p.of[c.agent.index].ended(c, used) }
 func (*perProcess) blind() bool                       { return true }
 
-// newSharedWindow is the folk rule: one rolling window for everybody, set to 80%
-// of what the provider allows.
+// newSharedWindow is the common rule of thumb: one shared rolling window, set to 80% of the provider's limit.
 func newSharedWindow(r *desk) strategy {
 	limits := make([]Limit, len(r.sc.Limits))
 	for i, l := range r.sc.Limits {
@@ -113,8 +110,7 @@ func newSharedWindow(r *desk) strategy {
 	return newLimiter(r, limits)
 }
 
-// asBuckets restates limits in the way common limiter libraries know them: a
-// bucket that holds one window's worth.
+// asBuckets converts limits to what common limiter libraries support: a bucket that holds one window's worth.
 func asBuckets(limits []Limit) []Limit {
 	out := make([]Limit, len(limits))
 	for i, l := range limits {

@@ -29,7 +29,7 @@ func Builtin() []*Scenario {
 	return all
 }
 
-// UnknownScenario is the error of [Load] for a name that it does not know.
+// UnknownScenario is the error of [Load] for an unknown name.
 type UnknownScenario struct {
 	Name  string
 	Known []string
@@ -37,7 +37,7 @@ type UnknownScenario struct {
 
 func (e *UnknownScenario) Error() string { return fmt.Sprintf("there is no scenario %q", e.Name) }
 
-// Load returns the built-in scenario of that name.
+// Load returns the built-in scenario with that name.
 func Load(name string) (*Scenario, error) {
 	f, err := builtin.Open(path.Join("scenarios", name+".yaml"))
 	if err != nil || strings.ContainsAny(name, `/\`) {

@@ -6,44 +6,43 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// loop is virtual time: events in the order of their moments, and among those of
-// one moment in the order they were scheduled. Jobs come before everything else of
-// their moment.
+// loop runs events in virtual time, in the order of their times. Events at the same time run in the order in which they
+// were scheduled. Jobs arrive before all other events of the same time.
 type loop struct {
 	now     store.Time
-	queue   []item // a heap: see up and down
-	wheel   wheel  // most of what is to happen to calls
-	present []item // what was scheduled for this very moment, from the one at began on
+	queue   []item // a heap; see up and down
+	wheel   wheel  // most events of calls
+	present []item // events at the current time; those before began are done
 	began   int
 	seq     uint64
 	steps   int
 	jobs    jobs
-	come    func(arrival) // is told of each of jobs
-	tick    func() bool   // called every few thousand steps; may be nil. False ends the run
+	come    func(arrival) // called with each arriving job
+	tick    func() bool   // called every tickEvery steps; may be nil; false ends the run
 }
 
-// item is one thing to do: either something with a call, which costs no memory of its
-// own, or an event that can be cancelled.
+// item is one scheduled event. It is either a function with a call, which needs no extra memory, or an event that can
+// be cancelled.
 type item struct {
 	at    store.Time
 	seq   uint64
 	do    func(*call)
 	c     *call
-	event *event // nil: do is called with c
+	event *event // nil: run calls do with c
 }
 
 type event struct {
 	at    store.Time
 	do    func()
-	index int // in the heap; below zero: -1 minus the one in present; gone: it has left
+	index int // index in queue; negative: -1 minus the index in present; gone: not scheduled
 }
 
-// gone is the place of an event that has been carried out or cancelled.
+// gone is the index of an event that has run or was cancelled.
 const gone = math.MinInt
 
 func newLoop() *loop { return &loop{now: Epoch} }
 
-// at schedules do; a moment that has passed means now.
+// at schedules do at t, or now if t has passed.
 func (l *loop) at(t store.Time, do func()) *event {
 	e := &event{at: max(t, l.now), do: do}
 	l.push(item{at: e.at, event: e})
@@ -52,7 +51,7 @@ func (l *loop) at(t store.Time, do func()) *event {
 
 func (l *loop) after(d store.Time, do func()) *event { return l.at(l.now+d, do) }
 
-// with schedules do for c. It cannot be cancelled.
+// with schedules do with c. It cannot be cancelled.
 func (l *loop) with(c *call, t store.Time, do func(*call)) {
 	l.push(item{at: max(t, l.now), do: do, c: c})
 }
@@ -67,11 +66,11 @@ func (l *loop) cancel(e *event) {
 	}
 }
 
-// tickEvery is how many steps pass between two ticks.
+// tickEvery is the number of steps between two ticks.
 const tickEvery = 1 << 13
 
-// run carries out events until none is left, the moment end has come, or
-// maxSteps have been carried out; it reports whether it got to the end.
+// run runs events until none is left, end is reached, or maxSteps is exceeded. It returns false if it stopped early,
+// because of maxSteps or tick.
 func (l *loop) run(end store.Time, maxSteps int) bool {
 	for {
 		first := l.first()
@@ -103,7 +102,7 @@ func (l *loop) run(end store.Time, maxSteps int) bool {
 	}
 }
 
-// first is when the next item is due.
+// first returns when the next item is due.
 func (l *loop) first() store.Time {
 	if l.began < len(l.present) {
 		return l.now
@@ -114,7 +113,7 @@ func (l *loop) first() store.Time {
 	return Never
 }
 
-// later is the next item that was not scheduled for this very moment; nil: there is none.
+// later returns the next item that is not in present, or nil if there is none.
 func (l *loop) later() *item {
 	it := l.wheel.first()
 	if len(l.queue) > 0 && (it == nil || l.queue[0].before(it)) {
@@ -123,8 +122,8 @@ func (l *loop) later() *item {
 	return it
 }
 
-// pop takes the next item. What else is due in this moment was scheduled before
-// the moment came, and so before all that is present.
+// pop removes the next item. Items in queue and wheel for the current time were scheduled earlier than those in
+// present, so they come first.
 func (l *loop) pop() item {
 	if it := l.later(); l.began == len(l.present) || it != nil && it.at == l.now {
 		if len(l.queue) > 0 && it == &l.queue[0] {
@@ -147,8 +146,8 @@ func (it *item) before(other *item) bool {
 	return it.seq < other.seq
 }
 
-// arity is how many children a node of the heap has: four are fewer levels, and they lie
-// next to each other.
+// arity is the number of children of a heap node. Four make the heap flatter than two, and siblings are adjacent in
+// memory.
 const arity = 4
 
 func (l *loop) push(it item) {
@@ -169,7 +168,7 @@ func (l *loop) push(it item) {
 	l.up(len(l.queue)-1, it)
 }
 
-// remove takes the item at i out of the heap.
+// remove removes the item at i from the heap.
 func (l *loop) remove(i int) item {
 	out := l.queue[i]
 	if out.event != nil {
@@ -196,7 +195,7 @@ func (l *loop) put(i int, it item) {
 	}
 }
 
-// up puts it where it belongs, at i or above.
+// up puts it at i or moves it up, to where it belongs.
 func (l *loop) up(i int, it item) {
 	for i > 0 {
 		parent := (i - 1) / arity
@@ -209,7 +208,7 @@ func (l *loop) up(i int, it item) {
 	l.put(i, it)
 }
 
-// down puts it where it belongs, at i or below.
+// down puts it at i or moves it down, to where it belongs.
 func (l *loop) down(i int, it item) {
 	n := len(l.queue)
 	for {

@@ -1,22 +1,21 @@
 package sim
 
-// means is what the gate has learned of its callers' sizes: what a call will use is
-// not known before its answer is over. Nil where no limit counts tokens.
+// means holds what the gate has learned of the usage of its callers, because the usage of a call is only known at its
+// end. It is nil if no limit counts tokens.
 type means map[who]*mean
 
 type who struct{ agent, model string }
 
-// mean is what the calls of one agent to one model have used on average; the last
-// few dozen count most.
+// mean is the mean usage of the calls of one agent to one model. It weights the last few dozen calls most.
 type mean struct {
 	input, output float64
 	n             float64
 }
 
-// memory is how many calls a mean looks back.
+// memory is the number of calls that a mean looks back.
 const memory = 32
 
-// of returns the mean for c: at first what its agent says is usual.
+// of returns the mean for c. The first value is the usual size that its agent states.
 func (m means) of(c *call) *mean {
 	key := who{c.agent.Name, c.asks.Model}
 	if m[key] == nil {
@@ -35,7 +34,7 @@ func (m means) learn(c *call, used usage) {
 	usual.output += (float64(used.output) - usual.output) / usual.n
 }
 
-// cost is what c is expected to take from l.
+// cost returns what c is expected to take from l.
 func (m means) cost(l *Limit, c *call) int64 {
 	if !l.tokens() {
 		return c.asks.cost(l)
@@ -47,7 +46,7 @@ func (m means) cost(l *Limit, c *call) int64 {
 	return max(1, usage{int64(usual.input), int64(usual.output)}.of(l))
 }
 
-// of is the part of u that l counts.
+// of returns the part of u that l counts.
 func (u usage) of(l *Limit) int64 {
 	switch l.Unit {
 	case InputTokens:

@@ -8,20 +8,19 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Delay is a lognormal distribution of times. A sigma of zero is a constant.
+// Delay is a lognormal distribution of durations. A sigma of zero makes it constant.
 type Delay struct {
 	Median time.Duration
 	Sigma  float64
 }
 
-// The two networks that every scenario is run on. Each message draws its own
-// delay, so that messages overtake each other.
+// The two networks on which every scenario runs. Each message draws its own delay, so messages can overtake each other.
 var (
 	LightTail = Delay{Median: 80 * time.Millisecond, Sigma: 0.6}
 	HeavyTail = Delay{Median: 100 * time.Millisecond, Sigma: 1.0}
 )
 
-// Mean is the mean of the distribution.
+// Mean returns the mean of the distribution.
 func (d Delay) Mean() store.Time {
 	return store.Time(float64(d.Median.Microseconds()) * math.Exp(d.Sigma*d.Sigma/2))
 }
@@ -33,8 +32,8 @@ func (d Delay) draw(r *rand.Rand) store.Time {
 	return store.Time(float64(d.Median.Microseconds()) * math.Exp(d.Sigma*r.NormFloat64()))
 }
 
-// Purposes of random numbers. Each has a stream of its own, so that a strategy that
-// draws more of one kind does not change the others.
+// Purposes of random numbers. Each has its own stream, so that a strategy that draws more of one kind does not change
+// the others.
 const (
 	drawNetwork = iota + 1
 	drawService

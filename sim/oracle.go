@@ -4,25 +4,25 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// ideal is the makespan to be measured by: a clairvoyant knows the state of the
-// provider without delay and lets each call arrive in the very moment the rule
-// admits it, in weighted fair order. A run can end a little sooner whose last calls
-// happen to have quick answers, or that serves them in another order. The fleet works as it does in the real run
-// (its workers, its arrivals), messages take the mean delay and answers the
-// mean service time, so what is left is the rule itself and one round trip.
+// ideal computes the makespan that runs are compared with. It knows the state of the provider without delay. It lets
+// each call arrive at the very time at which the rules admit it, in weighted fair order. The fleet has the same workers
+// and arrivals as in a real run. Messages take the mean delay and responses the mean service time, so the result
+// depends only on the rules and one round trip.
+//
+// A real run can be slightly shorter, if its last calls get quick responses or if it serves them in another order.
 type ideal struct {
 	*loop
 	sc       *Scenario
 	net      store.Time
 	provider *Provider
 	sizes    sizes
-	ready    fairQueue // at the provider's door
+	ready    fairQueue // calls that have arrived and wait for room
 	timer    *event
 	left     int
 	span     span
 	classes  []span
 
-	onEnter, onDone, onFinish func(*call) // its methods, bound once
+	onEnter, onDone, onFinish func(*call) // method values, bound once to save memory
 }
 
 func newIdeal(sc *Scenario, net Delay, seed uint64, tick func() bool) *ideal {
@@ -36,7 +36,7 @@ func newIdeal(sc *Scenario, net Delay, seed uint64, tick func() bool) *ideal {
 	o.come, o.tick = o.arrive, tick
 	outside(o.loop, sc, o.provider, seed, true, func() bool { return o.left > 0 })
 	o.loop.run(Epoch.Add(sc.Horizon), maxSteps)
-	return &ideal{span: o.span, classes: o.classes} // the fleet may go
+	return &ideal{span: o.span, classes: o.classes} // drops the rest, so that it can be freed
 }
 
 func (o *ideal) arrive(a arrival) {
@@ -59,7 +59,7 @@ func (o *ideal) enter(c *call) {
 	o.soon()
 }
 
-// soon decides once all that comes in this moment is there.
+// soon schedules advance after all other events of the current time.
 func (o *ideal) soon() {
 	if o.timer != nil && o.timer.at <= o.now {
 		return
@@ -70,7 +70,7 @@ func (o *ideal) soon() {
 	o.timer = o.at(o.now, o.advance)
 }
 
-// advance lets in whatever the rule admits now.
+// advance accepts all calls that the rules admit now.
 func (o *ideal) advance() {
 	o.timer = nil
 	next := Never
@@ -95,7 +95,7 @@ func (o *ideal) advance() {
 	}
 }
 
-// done is the end of c at the provider.
+// done ends c at the provider.
 func (o *ideal) done(c *call) {
 	o.provider.Done(o.now, c.wire.req)
 	o.with(c, o.now+o.net, o.onFinish)

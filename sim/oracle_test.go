@@ -14,7 +14,7 @@ func TestIdealByHand(t *testing.T) {
 		name  string
 		limit Limit
 		calls int
-		want  time.Duration // of the rule alone
+		want  time.Duration // of the rules alone
 	}{
 		{"bucket: burst at once, then one each 1.2 s", Limit{Kind: store.Bucket, Size: 50, Burst: 10, Window: time.Minute}, 240, 276 * time.Second},
 		{"rolling: ten whole windows", Limit{Kind: store.Rolling, Size: 100, Window: time.Minute}, 1000, 9 * time.Minute},
@@ -28,7 +28,7 @@ func TestIdealByHand(t *testing.T) {
 				Fleet: []Agent{{Name: "a", Jobs: 1, Calls: c.calls, Workers: c.calls}},
 			}
 			if c.limit.Kind == store.Fixed {
-				c.want -= 100 * time.Millisecond // the request is under way while the window is closed
+				c.want -= 100 * time.Millisecond // the request is on its way while the window is closed
 			}
 			want := c.want + 200*time.Millisecond + 200*time.Millisecond // round trip, service
 			got := time.Duration(newIdeal(sc, still, 1, nil).span.seconds() * float64(time.Second))

@@ -10,7 +10,7 @@ import (
 // ParseError says where a scenario file is wrong.
 type ParseError = strictyaml.ParseError
 
-// The file format: what Parse reads into before it checks and converts.
+// The file format. Parse decodes into these types before it checks and converts them.
 type (
 	fileScenario struct {
 		Name     string       `yaml:"name"`
@@ -77,8 +77,7 @@ type (
 	}
 )
 
-// Parse reads a scenario from a file that calls itself name. What is wrong with it
-// is told as a [*ParseError].
+// Parse reads a scenario. Errors name the file as name. An invalid file gives a [*ParseError].
 func Parse(name string, r io.Reader) (*Scenario, error) {
 	src, err := strictyaml.Read(name, "scenario", r)
 	if err != nil {
@@ -104,15 +103,14 @@ func Parse(name string, r io.Reader) (*Scenario, error) {
 	return sc, nil
 }
 
-// first is the first mistake of several.
+// first returns the first error of several.
 func first(err error) *ParseError {
 	var pe *ParseError
 	errors.As(err, &pe)
 	return pe
 }
 
-// brief is the first mistake in the form of the file. A scenario is short: the line and the
-// excerpt say where it is.
+// brief returns the first error, without its field and hint. A scenario is short, so the line and the excerpt suffice.
 func brief(err error) error {
 	pe := first(err)
 	pe.Field, pe.Hint = "", ""

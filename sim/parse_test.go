@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehq/sluice/sim"
 )
 
-// Each file in testdata/bad is a scenario with one mistake; beside it stands what is
-// said about it. SLUICE_UPDATE=1 writes the latter anew.
+// Each file in testdata/bad is a scenario with one mistake, next to a file with its error. SLUICE_UPDATE=1 rewrites the
+// errors.
 func TestParseErrors(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -49,7 +49,7 @@ func TestParseErrors(t *testing.T) {
 
 const smallest = "name: x\nprovider: {limits: [{name: m, size: 10/min}]}\nagents: [{name: a}]\n"
 
-// Files that were taken in silence, or took minutes and gigabytes to refuse.
+// Files that were once accepted by mistake, or took minutes and gigabytes to refuse.
 func TestParseRefusesQuickly(t *testing.T) {
 	for what, src := range map[string]string{
 		"deeply nested lists":         "name: " + strings.Repeat("[", 200_000),
@@ -131,7 +131,7 @@ func FuzzParseScenario(f *testing.F) {
 			}
 			return
 		}
-		// What passes can be built.
+		// Every limit that passes can be built.
 		for _, l := range sc.Limits {
 			l.Rule()
 		}

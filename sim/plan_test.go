@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A person's session is never refused or held while background agents use the rest, and a week lasts the week, at three times the
-// demand.
+// A person's session is never refused or delayed while background agents use the rest. A week's quota lasts the week at
+// three times the demand.
 func TestAWeekOfASubscriptionLasts(t *testing.T) {
 	sc, err := Load("subscription")
 	if err != nil {
@@ -32,7 +32,7 @@ func TestAWeekOfASubscriptionLasts(t *testing.T) {
 		if used := float64(len(r.tally.accepted)) / float64(quota); used < 0.98 {
 			t.Errorf("seed %d: %.4f of the week was used", seed, used)
 		}
-		// Every day has its part, but for the first, which may have a fifth at once.
+		// Each day gets its part, except the first, which may use a fifth at once.
 		for day := 1; day <= 7; day++ {
 			n := 0
 			for _, at := range r.tally.accepted {
@@ -49,7 +49,7 @@ func TestAWeekOfASubscriptionLasts(t *testing.T) {
 			t.Errorf("seed %d: the lowest class had nothing", seed)
 		}
 	}
-	// Without the gate the week is over before it is half over, and the person is refused.
+	// Without the gate the quota is used up before half of the week is over, and the person is refused.
 	r, err := simulate(sc, newExponential, LightTail, 1)
 	if err != nil {
 		t.Fatal(err)

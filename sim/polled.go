@@ -6,16 +6,15 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// pollJitter is how far apart pollers spread their next try.
+// pollJitter is the range over which pollers spread their next attempts.
 const pollJitter = time.Second
 
-// polled is one bucket for everybody, kept in a shared place. A caller that finds
-// it empty is told when there will be a token if nobody else comes, sleeps that
-// long and a little longer, and tries again. Nobody has a place in a queue.
+// polled is one shared bucket without a queue. A caller that finds it empty learns when it will have a token if no
+// other caller comes. The caller sleeps that long and a little longer, and tries again.
 type polled struct {
 	*desk
 	quota *Provider
-	again func(*call) // want, bound once
+	again func(*call) // the method value of want, bound once
 }
 
 func newPolled(r *desk) strategy {
@@ -35,7 +34,7 @@ func (p *polled) want(c *call) {
 		p.send(c)
 		return
 	}
-	if at == Never { // all places are taken, for nobody knows how long
+	if at == Never { // all places are taken, for an unknown time
 		at = p.now
 	}
 	at += store.Time(p.jitter.Int64N(pollJitter.Microseconds())) + 1

@@ -6,8 +6,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// GitHub returns the published limits of one GitHub user on the REST API: the
-// hourly quota that headers state, and the secondary limits that they do not.
+// GitHub returns the published limits of one GitHub user on the REST API: the hourly quota that headers state, and the
+// secondary limits that they do not state.
 func GitHub() ([]Limit, Policy) {
 	return []Limit{
 		{Name: "core", Kind: store.Fixed, Unit: Requests, Size: 5000, Window: time.Hour, Phase: 17 * time.Minute},
@@ -18,9 +18,8 @@ func GitHub() ([]Limit, Policy) {
 	}, Policy{Headers: true}
 }
 
-// Anthropic returns an Anthropic-like organization: requests, input tokens and
-// output tokens a minute as buckets, counted apart for each model class. A
-// bucket holds one minute's worth.
+// Anthropic returns limits like those of an Anthropic organization: requests, input tokens and output tokens per
+// minute, as buckets that hold one minute's worth. They count each model separately.
 func Anthropic(requests, input, output int64) ([]Limit, Policy) {
 	bucket := func(name, unit string, size int64) Limit {
 		return Limit{Name: name, Kind: store.Bucket, Unit: unit, Size: size, Burst: size, Window: time.Minute, PerModel: true}

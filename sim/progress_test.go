@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/sim"
 )
 
-// Who waits for a long run sees it move, also within a strategy.
+// A long run reports its progress, also within a strategy.
 func TestProgressMovesWithinARun(t *testing.T) {
 	var seen []sim.Progress
 	if _, err := sim.Simulate(t.Context(), load(t, "research"), 1, func(p sim.Progress) { seen = append(seen, p) }); err != nil {
@@ -35,7 +35,7 @@ func TestProgressMovesWithinARun(t *testing.T) {
 	}
 }
 
-// Who has seen enough does not wait for the end.
+// A cancelled simulation ends early.
 func TestSimulationsEndWithTheirContext(t *testing.T) {
 	for name, simulate := range map[string]func(context.Context, func(sim.Progress)) error{
 		"simulate": func(ctx context.Context, progress func(sim.Progress)) error {

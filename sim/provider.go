@@ -6,36 +6,34 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Epoch is when virtual time begins: late enough that no moment is the zero
-// Time.
+// Epoch is when virtual time begins. It is late enough that no time is the zero Time.
 const Epoch = store.Time(1_767_225_600_000_000) // 2026-01-01T00:00:00Z
 
 // Policy is how a provider treats requests, besides its limits.
 type Policy struct {
-	// RetryAfter is set where refusals say when to come back, in whole seconds.
+	// RetryAfter is set if refusals state when to retry, in whole seconds.
 	RetryAfter bool
-	// RejectedCount is set where refused requests use up quota as well.
+	// RejectedCount is set if refused requests use quota too.
 	RejectedCount bool
-	// Headers is set where answers state limit, remaining and reset of the limits
-	// that are not hidden.
+	// Headers is set if responses state size, remaining quota and reset of the limits that are not hidden.
 	Headers bool
 }
 
-// Provider enforces several limits at once: a request is counted by all that it
-// touches, or refused and (usually) counted by none.
+// Provider enforces several limits at once. All limits that apply to a request count it. If one of them refuses it,
+// usually none does.
 type Provider struct {
 	policy Policy
 	limits []Limit
-	rules  []Rule            // by limit; nil: it counts each model apart, or nothing yet
+	rules  []Rule            // by limit; nil: not used yet, or counted per model
 	models []map[string]Rule // by limit, then by model
 }
 
-// NewProvider returns a provider nobody has called yet.
+// NewProvider returns a provider with unused limits.
 func NewProvider(limits []Limit, policy Policy) *Provider {
 	return &Provider{policy: policy, limits: limits, rules: make([]Rule, len(limits))}
 }
 
-// Response is what a provider answers.
+// Response is a provider's response to a request.
 type Response struct {
 	Accepted   bool
 	Limited    int           // index of the limit that refused it; -1: none
@@ -43,14 +41,13 @@ type Response struct {
 	Headers    []Header
 }
 
-// Header is what a response states of one limit.
+// Header is what a response states about one limit.
 type Header struct {
 	Limit     int // index
 	Size      int64
 	Remaining int64
-	// ResetIn is the stated reset minus the response's date, both in whole
-	// seconds as headers have them: it is off by up to a second either way.
-	// Negative: not stated.
+	// ResetIn is the stated reset minus the response's date. Headers state both in whole seconds, so it is off by up to
+	// a second either way. Negative: not stated.
 	ResetIn time.Duration
 }
 
@@ -66,7 +63,7 @@ func (p *Provider) rule(i int, r *Request) Rule {
 	return rule
 }
 
-// ruleOf is the rule of a limit that counts each model apart.
+// ruleOf returns the rule of a limit that counts each model separately.
 func (p *Provider) ruleOf(i int, model string) Rule {
 	if p.models == nil {
 		p.models = make([]map[string]Rule, len(p.limits))
@@ -82,9 +79,8 @@ func (p *Provider) ruleOf(i int, model string) Rule {
 	return rule
 }
 
-// needs is what r must find free in limit i to be admitted; touched is false if
-// the limit does not concern it. Output is not known on arrival, so there has
-// to be room for at least one token.
+// needs returns how much limit i must have free to accept r. touched is false if the limit does not apply to r. Output
+// is unknown on arrival, so r needs room for at least one token.
 func (p *Provider) needs(i int, r *Request) (cost int64, touched bool) {
 	l := &p.limits[i]
 	if l.late() {
@@ -94,9 +90,8 @@ func (p *Provider) needs(i int, r *Request) (cost int64, touched bool) {
 	return cost, cost > 0
 }
 
-// EarliestAccept returns the first moment at or after t at which r would be
-// accepted if nothing else arrived before, and the limit that is last to have room
-// (-1 if it would be accepted at t).
+// EarliestAccept returns the first time at or after t at which r would be accepted if nothing else arrived before. It
+// also returns the limit that has room last, or -1 if r would be accepted at t.
 func (p *Provider) EarliestAccept(t store.Time, r *Request) (at store.Time, limit int) {
 	at, limit = t, -1
 	for i := range p.limits {
@@ -111,8 +106,7 @@ func (p *Provider) EarliestAccept(t store.Time, r *Request) (at store.Time, limi
 	return at, limit
 }
 
-// Arrive decides one request that arrives at t. Arrivals must come in the order
-// of time.
+// Arrive decides whether to accept a request that arrives at t. Calls must be in the order of time.
 func (p *Provider) Arrive(t store.Time, r *Request) Response {
 	resp := p.decide(t, r)
 	if p.policy.Headers {
@@ -144,7 +138,7 @@ func (p *Provider) take(t store.Time, r *Request, accepted bool) {
 	}
 }
 
-// Produce counts output tokens at the moment they are produced.
+// Produce counts output tokens when they are produced.
 func (p *Provider) Produce(t store.Time, r *Request, tokens int64) {
 	for i := range p.limits {
 		if p.limits[i].late() {
@@ -153,8 +147,7 @@ func (p *Provider) Produce(t store.Time, r *Request, tokens int64) {
 	}
 }
 
-// Done tells that an accepted request is over: its place is free, and an
-// estimate of its input gives way to what it really was.
+// Done ends an accepted request. It frees its place, and replaces the estimate of its input with the real input.
 func (p *Provider) Done(t store.Time, r *Request) {
 	for i := range p.limits {
 		l := &p.limits[i]

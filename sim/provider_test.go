@@ -10,8 +10,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// A provider of several rules admits what all of them admit, and a refusal
-// leaves no trace in any.
+// A provider with several limits accepts what all of them admit. A refusal changes none of them.
 func TestProviderIsAllOrNothing(t *testing.T) {
 	limits := []sim.Limit{
 		{Name: "a", Kind: store.Rolling, Unit: sim.Requests, Size: 5, Window: time.Second},
@@ -49,7 +48,7 @@ func TestRejectedSendsCountWhereTheProviderSaysSo(t *testing.T) {
 		for second := range 3 {
 			p.Arrive(sim.Epoch.Add(time.Duration(second)*time.Second), &sim.Request{})
 		}
-		// At 60 s the first is forgotten; if the refused third counts, two remain.
+		// At 60 s the first charge ends. If the refused third request counts, two remain.
 		got := p.Arrive(sim.Epoch.Add(time.Minute), &sim.Request{}).Accepted
 		if got == counts {
 			t.Errorf("rejected sends count: %v; accepted at the end: %v", counts, got)

@@ -9,21 +9,22 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Recorded is one call of a log: who wanted it and when, what it used and how long its answer took.
+// Recorded is one call of a log: its agent, when it was wanted, what it used, and how long its response took.
 type Recorded struct {
 	Agent int           // index in the scenario's Fleet
-	At    time.Duration // when it was wanted, from the start of the log
-	// Follows is the index of the call whose end it came Think after: it comes when that call is over, however long
-	// that takes. Negative: it comes at At.
+	At    time.Duration // when it was wanted, since the start of the log
+	// Follows is the index of an earlier call. This call comes the duration Think after the end of that one, whenever
+	// it ends. Negative: this call comes at At.
 	Follows int
 	Think   time.Duration
-	// Request is what it used. A strategy knows the mean of its agent and model until the answer is over.
+	// Request is the real usage. Until the response ends, strategies only know the mean of its agent and model.
 	Request Request
-	// Service is the time from its arrival to the first byte of the answer, Body from there to its end.
+	// Service is the time from the arrival to the first byte of the response, Body from there to its end.
 	Service, Body time.Duration
 }
 
-// recorded lays out the calls of a log. Those that follow another one are no arrivals: they come with its end.
+// recorded returns the agents and calls of a log. Calls that follow another one are not arrivals: they come when that
+// one ends.
 func recorded(sc *Scenario) ([]*agent, jobs) {
 	agents := sc.agents()
 	usual := usualSizes(sc)
@@ -49,7 +50,7 @@ func recorded(sc *Scenario) ([]*agent, jobs) {
 	return agents, coming
 }
 
-// arrives is a recorded call as the job it is.
+// arrives returns the job of a recorded call.
 func (c *call) arrives(at store.Time) arrival {
 	return arrival{at: at, agent: c.agent, job: c.job, n: 1, call: c}
 }
@@ -59,7 +60,7 @@ type sizeOf struct {
 	model string
 }
 
-// usualSizes are the means that callers know.
+// usualSizes returns the mean request of each agent and model, which callers know.
 func usualSizes(sc *Scenario) map[sizeOf]*Request {
 	usual, n := map[sizeOf]*Request{}, map[sizeOf]int64{}
 	for i := range sc.Recorded {
@@ -81,7 +82,7 @@ func usualSizes(sc *Scenario) map[sizeOf]*Request {
 	return usual
 }
 
-// follow lets the calls come that c's caller sends once c is over.
+// follow schedules the calls that c's caller sends when c has ended.
 func (c *call) follow(l *loop, arrive func(arrival)) {
 	for _, next := range c.next {
 		a := next.arrives(l.now + micros(next.record.Think))
@@ -89,7 +90,7 @@ func (c *call) follow(l *loop, arrive func(arrival)) {
 	}
 }
 
-// takes are the times of c's answer: as they were, or drawn.
+// takes returns the times of c's response: as recorded, or drawn at random.
 func (c *call) takes(sc *Scenario, r *rand.Rand) (service, body store.Time) {
 	if c.record != nil {
 		return micros(c.record.Service), micros(c.record.Body)
@@ -98,7 +99,7 @@ func (c *call) takes(sc *Scenario, r *rand.Rand) (service, body store.Time) {
 	return service, sc.Body.draw(r)
 }
 
-// usually are the times of c's answer as they were, or in the mean.
+// usually returns the times of c's response: as recorded, or the means.
 func (c *call) usually(sc *Scenario) (service, body store.Time) {
 	if c.record != nil {
 		return micros(c.record.Service), micros(c.record.Body)
@@ -106,28 +107,28 @@ func (c *call) usually(sc *Scenario) (service, body store.Time) {
 	return sc.Service.Mean(), sc.Body.Mean()
 }
 
-// Ideal is how long the work of sc takes if each call arrives at the very moment the limits have room for it, without a
-// network.
+// Ideal returns how long the work of sc takes if each call arrives at the very time at which the limits have room for
+// it, without network delays.
 func Ideal(sc *Scenario) time.Duration {
 	return time.Duration(newIdeal(sc, Delay{}, 1, nil).span.seconds() * float64(time.Second))
 }
 
-// Replayed is what became of recorded calls behind the gate.
+// Replayed is the result of recorded calls behind the gate.
 type Replayed struct {
 	Figures
 	Waits []ClassWaits
 }
 
-// ClassWaits are how long calls of a class took from the moment they were wanted until the provider accepted them, in
-// seconds.
+// ClassWaits are the waiting times of a class's calls in seconds, from when they were wanted until the provider
+// accepted them.
 type ClassWaits struct {
 	Name               string
 	Calls              int
 	Mean, P95, Longest float64
 }
 
-// Replay runs the recorded calls of sc through the gate. Messages take net. It calls progress, if there is one, now and
-// then with the part of the calls that is over.
+// Replay runs the recorded calls of sc through the gate. net is the delay of messages. It calls progress, if not nil,
+// from time to time with the fraction of calls that are over.
 func Replay(sc *Scenario, net Delay, seed uint64, progress func(part float64)) (*Replayed, error) {
 	f := &follower{ctx: context.Background()}
 	if progress != nil {
@@ -153,26 +154,26 @@ func Replay(sc *Scenario, net Delay, seed uint64, progress func(part float64)) (
 	return out, nil
 }
 
-// Arrival is one send of a log, as it came to the provider.
+// Arrival is one send of a log, at the time it reached the provider.
 type Arrival struct {
 	At       time.Duration
 	Request  Request
 	Accepted bool
-	// Service and Body are as of [Recorded], of a send that was accepted.
+	// Service and Body are as in [Recorded], for an accepted send.
 	Service, Body time.Duration
 }
 
 // Explained says how well limits explain a log.
 type Explained struct {
 	Sends   int
-	Refused int // by the log
-	Model   int // by the limits, each with what the log had accepted before
+	Refused int // in the log
+	Model   int // by the limits, after what the log accepted before
 	// Differ counts the sends that only one of the two refuses.
 	Differ int
 }
 
-// Explain asks a provider with these limits about every send of a log, in the order of time. The limits count what the log
-// accepted, whatever they would have said.
+// Explain checks every send of a log against these limits, in the order of time. The limits count what the log
+// accepted, even if they would have refused it.
 func Explain(limits []Limit, arrivals []Arrival) Explained {
 	l, p := newLoop(), NewProvider(limits, Policy{})
 	out := Explained{Sends: len(arrivals)}

@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Rolling admits at most n in any span (t-window, t]: each request comes back
-// exactly one window after it arrived.
+// Rolling admits at most n in any span (t-window, t]. The charge of a request ends exactly one window after its
+// arrival.
 type Rolling struct {
 	n      int64
 	window store.Time
@@ -21,8 +21,7 @@ type charge struct {
 	cost int64
 }
 
-// NewRolling returns a rolling window of n. It panics if n or window is not
-// positive.
+// NewRolling returns a rolling window of n. It panics if n or window is not positive.
 func NewRolling(n int64, window time.Duration) *Rolling {
 	if n < 1 || window < time.Microsecond {
 		panic(fmt.Sprintf("sim: rolling window of %d per %v", n, window))
@@ -65,8 +64,8 @@ func (r *Rolling) Take(t store.Time, cost int64) {
 	r.used += cost
 }
 
-// giveBack takes from the youngest charges: a charge of its own that is negative
-// would outlive the one it corrects and open the window too far.
+// giveBack reduces the youngest charges. A separate negative charge would outlive the one it corrects, and admit too
+// much then.
 func (r *Rolling) giveBack(amount int64) {
 	for i := len(r.taken) - 1; i >= 0 && amount > 0; i-- {
 		part := min(amount, r.taken[i].cost)
@@ -76,11 +75,10 @@ func (r *Rolling) giveBack(amount int64) {
 	}
 }
 
-// Done implements [Rule]: the end of a request changes nothing.
+// Done implements [Rule]. The end of a request changes nothing.
 func (*Rolling) Done(store.Time, int64) {}
 
-// State implements [Rule]. The reset is the moment the youngest request is
-// forgotten.
+// State implements [Rule]. Reset is when the youngest charge ends.
 func (r *Rolling) State(t store.Time) State {
 	used := r.used
 	for _, c := range r.taken {

@@ -16,7 +16,7 @@ type arrived struct {
 	cost int64
 }
 
-// trace draws arrivals in the order of time, dense enough that limits bind.
+// trace draws arrivals in the order of time, dense enough for limits to bind.
 func trace(t *rapid.T, window time.Duration, maxCost int64) []arrived {
 	gap := rapid.Int64Range(0, window.Microseconds()/4)
 	at := sim.Epoch
@@ -28,8 +28,8 @@ func trace(t *rapid.T, window time.Duration, maxCost int64) []arrived {
 	return all
 }
 
-// judge lets the trace arrive and compares every decision with that of fits,
-// which sees all that was admitted before.
+// judge lets the trace arrive and compares every decision with that of fits, which sees everything that was admitted
+// before.
 func judge(t *rapid.T, rule sim.Rule, all []arrived, fits func(before []arrived, a arrived) bool) {
 	var admitted []arrived
 	for _, a := range all {
@@ -42,7 +42,7 @@ func judge(t *rapid.T, rule sim.Rule, all []arrived, fits func(before []arrived,
 			admitted = append(admitted, a)
 			continue
 		}
-		// The moment it names is the first one.
+		// The returned time is the earliest.
 		if !fits(admitted, arrived{earliest, a.cost}) || fits(admitted, arrived{earliest - 1, a.cost}) {
 			t.Fatalf("arrival %+v after %v: earliest %d is not the first moment", a, admitted, earliest)
 		}
@@ -73,7 +73,7 @@ func TestFixedAgainstBruteForce(t *testing.T) {
 		w := store.Time(window.Microseconds())
 		first := sim.Epoch + store.Time(rapid.Int64Range(-5_000_000, 5_000_000).Draw(t, "first"))
 		judge(t, sim.NewFixed(n, window, first), trace(t, window, n), func(before []arrived, a arrived) bool {
-			// The reset at or before the arrival, found one window at a time.
+			// The last reset at or before the arrival, found one window at a time.
 			reset := first
 			for reset > a.at {
 				reset -= w
@@ -152,7 +152,7 @@ func TestGivenBackEstimateDoesNotOpenTheWindowTooFar(t *testing.T) {
 	if got := r.Earliest(sim.Epoch.Add(2*time.Second), 5); got != sim.Epoch.Add(time.Minute) {
 		t.Fatalf("5 of the remaining 4 admitted at %v", got.Sub(sim.Epoch))
 	}
-	// Once the first charge is forgotten its correction must be, too.
+	// When the first charge ends, its correction must end too.
 	if sim.Admit(r, sim.Epoch.Add(time.Minute), 11) {
 		t.Fatal("admitted more than the window's size")
 	}

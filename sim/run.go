@@ -7,32 +7,31 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// maxSteps bounds a run, so that no scenario can keep the simulator busy forever.
+// maxSteps bounds a run, so that no scenario runs forever.
 const maxSteps = 400_000_000
 
-// strategy decides when a call is sent and what happens when it is refused. It
-// must see to it that every call it was handed is sent or given up.
+// strategy decides when a call is sent, and what happens when it is refused. It must send or give up every call that it
+// gets.
 type strategy interface {
-	// want hands over a call that is to be done.
+	// want hands over a call to be done.
 	want(c *call)
-	// answered tells that the first byte of an answer has reached the caller.
+	// answered is called when the first byte of a response has reached the caller.
 	answered(c *call, resp Response)
-	// ended tells that an accepted call is over, and what it used.
+	// ended is called when an accepted call is over, with its usage.
 	ended(c *call, used usage)
 }
 
-// leaver is a strategy that wants to know when an agent has nothing left to do.
+// leaver is a strategy that is told when an agent has no work left.
 type leaver interface{ left(a *agent) }
 
-// blind is a strategy that may not read what answers state of limits.
+// blind is a strategy that may not use the limits that responses state. If blind returns true, responses omit them.
 type blind interface{ blind() bool }
 
-// usage is what an answer says its request has cost, in tokens.
+// usage is the usage that a response states, in tokens.
 type usage struct{ input, output int64 }
 
-// desk is all that a strategy has to work with: time, chance, what is published of
-// the provider, and its callers. The provider itself and what calls will turn
-// out to cost are out of its sight.
+// desk is everything that a strategy may use: time, random numbers, the published limits, and its callers. It has no
+// access to the provider or the real cost of calls.
 type desk struct {
 	*loop
 	sc     *Scenario
@@ -41,15 +40,15 @@ type desk struct {
 	callers
 }
 
-// callers do what a strategy says.
+// callers carries out what a strategy decides.
 type callers interface {
-	// send puts c on the wire.
+	// send sends c to the provider.
 	send(c *call)
-	// retry lets again happen to c after d, unless one of the scenario's walls is in the way.
+	// retry calls again with c after d. It gives c up instead if that exceeds the scenario's attempts or deadline.
 	retry(c *call, d store.Time, again func(*call))
 	// giveUp ends a call that was not accepted.
 	giveUp(c *call)
-	// late reports whether c has run into its job's deadline.
+	// late reports whether c has missed its job's deadline.
 	late(c *call) bool
 }
 
@@ -64,13 +63,13 @@ type run struct {
 	tally    *tally
 
 	netRand, serviceRand *rand.Rand
-	headers              bool // the strategy reads what answers state of limits
+	headers              bool // responses state limits, and the strategy reads them
 
-	// Its methods, bound once: binding one costs memory.
+	// Method values, bound once to save memory.
 	onReach, onBegin, onAnswer, onDone, onOver, onFree func(*call)
 }
 
-// simulate carries out the scenario under the strategy that make returns.
+// simulate runs the scenario under the strategy that make returns.
 func simulate(sc *Scenario, make func(*desk) strategy, net Delay, seed uint64) (*run, error) {
 	r := newRun(sc, make, net, seed)
 	return r, r.finishAll()
@@ -99,7 +98,7 @@ func newRun(sc *Scenario, make func(*desk) strategy, net Delay, seed uint64) *ru
 	return r
 }
 
-// finishAll lets time pass until everything is done or the horizon has come.
+// finishAll runs until all work is done or the horizon is reached.
 func (r *run) finishAll() error {
 	end := Epoch.Add(r.sc.Horizon)
 	if !r.loop.run(end, maxSteps) {
@@ -115,7 +114,7 @@ func (r *run) arrive(a arrival) {
 	r.pump(a.agent)
 }
 
-// pump puts idle workers to work.
+// pump gives calls to idle workers.
 func (r *run) pump(a *agent) {
 	for a.busy < a.Workers && len(a.pending) > 0 {
 		c := a.take()
@@ -138,7 +137,7 @@ func (r *run) send(c *call) {
 	r.with(c, r.now+r.net.draw(r.netRand), r.onReach)
 }
 
-// reach is c's arrival at the provider.
+// reach handles the arrival of c at the provider.
 func (r *run) reach(c *call) {
 	w := &c.wire
 	if w.req == nil || r.sizes.alter != nil {
@@ -160,34 +159,34 @@ func (r *run) reach(c *call) {
 	r.with(c, r.now+service+w.body, r.onDone)
 }
 
-// state lets the answer state the limits.
+// state adds the limits to the response of c.
 func (r *run) state(c *call) {
 	if r.headers {
 		c.wire.resp.Headers = r.provider.headers(r.now, c.wire.req)
 	}
 }
 
-// begin is the first byte of the answer leaving the provider.
+// begin sends the first byte of the response.
 func (r *run) begin(c *call) {
 	r.state(c)
 	c.wire.begun = r.now + r.net.draw(r.netRand)
 	r.with(c, c.wire.begun, r.onAnswer)
 }
 
-// answer is that byte reaching the caller.
+// answer handles the arrival of the first byte at the caller.
 func (r *run) answer(c *call) { r.strategy.answered(c, c.wire.resp) }
 
-// done is the last byte leaving the provider.
+// done sends the last byte of the response.
 func (r *run) done(c *call) {
 	r.provider.Done(r.now, c.wire.req)
-	over := c.wire.begun // a short answer comes in one piece
+	over := c.wire.begun // a response without a body arrives in one piece
 	if c.wire.body > 0 {
 		over = max(over, r.now+r.net.draw(r.netRand))
 	}
 	r.with(c, over, r.onOver)
 }
 
-// over is that byte reaching the caller.
+// over handles the arrival of the last byte at the caller.
 func (r *run) over(c *call) {
 	r.strategy.ended(c, usage{c.wire.req.Input, c.wire.req.Output})
 	r.finish(c)
@@ -211,8 +210,8 @@ func (r *run) giveUp(c *call) {
 	r.release(c)
 }
 
-// release frees a worker. Its next call begins in an event of its own: a strategy
-// may be in the middle of a decision.
+// release frees a worker. Its next call begins in a separate event, because a strategy may be in the middle of a
+// decision.
 func (r *run) release(c *call) {
 	c.agent.left--
 	r.with(c, r.now, r.onFree)

@@ -4,7 +4,7 @@ package sim
 
 import "testing"
 
-// TestScale runs the scenario as large as it is: a minute or two on a busy machine.
+// TestScale runs the scenario at full size, which takes a minute or two on a busy machine.
 func TestScale(t *testing.T) {
 	sc := loadScale(t)
 	for _, net := range []Delay{LightTail, HeavyTail} {

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// aHundredth is the scale scenario with a hundredth of its agents and of its quota.
+// aHundredth returns the scale scenario with a hundredth of its agents and quota.
 func aHundredth(t *testing.T) *Scenario {
 	t.Helper()
 	sc := loadScale(t)
@@ -36,9 +36,8 @@ func loadScale(t *testing.T) *Scenario {
 	return sc
 }
 
-// holdsAtScale runs a large fleet behind the gate: the provider refuses nothing, next to
-// nothing of the quota is lost, higher classes do not wait, and the agents of the class that
-// waits are served evenly.
+// holdsAtScale runs a large fleet behind the gate. The provider refuses nothing, almost no quota is lost, higher
+// classes do not wait, and the agents of the waiting class are served evenly.
 func holdsAtScale(t *testing.T, sc *Scenario, net Delay, seed uint64) {
 	t.Helper()
 	r := newRun(sc, newSluice, net, seed)
@@ -62,7 +61,7 @@ func holdsAtScale(t *testing.T, sc *Scenario, net Delay, seed uint64) {
 		t.Errorf("sigma %.1f: %d refused, finished %d of %d, starved %v", net.Sigma, f.Throttled, f.Finished, f.Calls, f.Starved)
 	}
 	used, longer := 0.98, 1.03
-	if net == HeavyTail { // of a million messages the slowest takes seconds, and the end waits for it
+	if net == HeavyTail { // the slowest of a million messages takes seconds, and the end waits for it
 		used, longer = 0.95, 1.05
 	}
 	if f.Utilization < used {
@@ -83,7 +82,7 @@ func TestScaleAHundredth(t *testing.T) {
 	}
 }
 
-// The scenario is what its name says.
+// The scenario has the size that its description states.
 func TestScaleIsAsLargeAsItSays(t *testing.T) {
 	sc := loadScale(t)
 	machines := map[string]bool{}
@@ -102,9 +101,8 @@ func TestScaleIsAsLargeAsItSays(t *testing.T) {
 	}
 }
 
-// What waits for its turn costs no memory, and no time: an agent's calls are made when a
-// worker takes them up. A queue that went through all agents for each call would take
-// minutes here.
+// Waiting calls cost no memory and no time, because an agent's calls are created when a worker takes them. A queue that
+// went through all agents for each call would take minutes here.
 func TestManyAgentsManyCalls(t *testing.T) {
 	sc, err := Parse("many.yaml", strings.NewReader(`
 name: many
@@ -121,8 +119,8 @@ agents: [{name: a, count: 20000, calls: 10}]
 	}
 }
 
-// The loop keeps to the order of moments, and within one to the order in which things were
-// scheduled, wherever it keeps them: jobs, wheel, heap, or what is due at once.
+// The loop runs events in the order of time, and at the same time in the order in which they were scheduled. It does
+// not matter where it keeps them: jobs, wheel, heap or present.
 func TestLoopKeepsItsOrder(t *testing.T) {
 	r := stream(1, drawNetwork)
 	l := newLoop()
@@ -151,7 +149,7 @@ func TestLoopKeepsItsOrder(t *testing.T) {
 				return
 			}
 			n++
-			// Now, within the millisecond, within seconds, beyond what the wheel holds.
+			// Now, within the millisecond, within seconds, or beyond what the wheel holds.
 			at := l.now + []store.Time{0, store.Time(r.IntN(900)), store.Time(r.IntN(3_000_000)), store.Time(r.IntN(30_000_000))}[r.IntN(4)]
 			d := due{at, n}
 			if r.IntN(3) == 0 {
@@ -181,13 +179,13 @@ func TestLoopKeepsItsOrder(t *testing.T) {
 	}
 }
 
-// plainQueue is weighted fair order in its simplest form: slow and easy to check.
+// plainQueue is weighted fair order in its simplest form: slow, but easy to check.
 type plainQueue struct {
 	classes []store.Class
 	served  map[int]float64
 	turns   map[*agent]int
 	waiting map[*agent][]*call
-	agents  []*agent // in the order they first came
+	agents  []*agent // in the order in which they first came
 }
 
 func (q *plainQueue) add(c *call) {

@@ -37,7 +37,7 @@ func figures(t *testing.T, rows []sim.Figures, name string) sim.Figures {
 	return sim.Figures{}
 }
 
-// A scenario in which everybody does well shows nothing.
+// Every scenario shows a difference between strategies.
 func TestScenariosTellStrategiesApart(t *testing.T) {
 	for _, sc := range sim.Builtin() {
 		if sc.Name == "scale" {
@@ -74,7 +74,7 @@ func TestSameSeedSameFigures(t *testing.T) {
 	}
 }
 
-// Every part of the file format at once, for the strategies to cope with.
+// everything uses every part of the file format.
 const everything = `
 name: everything
 provider:

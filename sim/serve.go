@@ -6,9 +6,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// serve carries out a request that the provider accepted at this moment: headers,
-// if there is one, is called when the answer begins, done when it is over. Output is counted in
-// quarters while the body is produced.
+// serve schedules the rest of a request that the provider has just accepted. It calls headers, if not nil, when the
+// response begins, and done when it ends. Output counts in four parts while the body is produced.
 func serve(l *loop, p *Provider, req *Request, service, body store.Time, headers, done func()) {
 	if headers != nil {
 		l.after(service, headers)
@@ -20,7 +19,7 @@ func serve(l *loop, p *Provider, req *Request, service, body store.Time, headers
 	})
 }
 
-// produce counts the output of a request while its body is produced.
+// produce schedules the counting of a request's output while its body is produced.
 func produce(l *loop, p *Provider, req *Request, service, body store.Time) {
 	const parts = 4
 	for k := int64(1); k <= parts && req.Output > 0; k++ {
@@ -29,11 +28,9 @@ func produce(l *loop, p *Provider, req *Request, service, body store.Time) {
 	}
 }
 
-// outside lets others use the provider for as long as there is work: a Poisson
-// stream of requests that changes something, each over when the usual service
-// time has passed. The stream depends on the seed alone. Where others come first
-// their requests count even if there is no room: a clairvoyant would else take
-// every bit of quota the moment it is there and leave them nothing.
+// outside lets other users send requests while more returns true: a Poisson stream of requests like the fleet's, each
+// of which takes the mean service time. The stream depends only on the seed. If first is set, the requests count even
+// if there is no room. Otherwise an oracle, which takes all quota at once, would leave nothing for them.
 func outside(l *loop, sc *Scenario, p *Provider, seed uint64, first bool, more func() bool) {
 	if sc.Outside.N == 0 {
 		return
@@ -57,7 +54,7 @@ func outside(l *loop, sc *Scenario, p *Provider, seed uint64, first bool, more f
 	l.after(store.Time(mean*r.ExpFloat64())+1, next)
 }
 
-// outsider returns a request like those of the fleet, from somebody else.
+// outsider returns a request like the fleet's, from another user.
 func outsider(sc *Scenario, r *rand.Rand) *Request {
 	req := sc.Fleet[r.IntN(len(sc.Fleet))].Request
 	req.Agent = "(outside)"

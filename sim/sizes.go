@@ -7,18 +7,18 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// sizes says what calls turn out to cost. Only what faces the provider holds one: a
-// strategy knows a call's usual size, and learns its real one from the answer.
-// A call costs the same however often it is sent and whoever sends it.
+// sizes determines the real cost of calls. Only the provider's side uses it: a strategy knows the usual size of a call,
+// and learns the real one from the response. A call always has the same cost, however often and by whichever strategy
+// it is sent.
 type sizes struct {
 	sc   *Scenario
 	seed uint64
-	// alter changes what was drawn; for tests.
+	// alter changes the drawn request; for tests.
 	alter func(c *call, req *Request)
 }
 
-// of returns c as the provider will count it. It is called when c arrives there, and
-// by those who are allowed to know the future: the oracles.
+// of returns c as the provider counts it. The provider's side calls it when c arrives. Only the oracles may call it
+// earlier, because they know the future.
 func (s *sizes) of(c *call) *Request {
 	sigma := c.agent.Spread
 	if c.record == nil && sigma == 0 && s.alter == nil {
@@ -30,7 +30,7 @@ func (s *sizes) of(c *call) *Request {
 		req.Agent = c.agent.Name
 		s.fit(&req)
 	} else if sigma > 0 {
-		const golden = 0x9e3779b97f4a7c15 // sets the streams of neighbours far apart
+		const golden = 0x9e3779b97f4a7c15 // keeps the random streams of consecutive calls apart
 		r := stream(s.seed+golden*uint64(c.number), drawSizes)
 		req.Input = spread(r, req.Input, sigma)
 		req.Output = spread(r, req.Output, sigma)
@@ -42,7 +42,7 @@ func (s *sizes) of(c *call) *Request {
 	return &req
 }
 
-// fit cuts off what a limit could never hold: such a call would be refused for ever.
+// fit reduces a request to what the limits can hold, because a larger one would be refused forever.
 func (s *sizes) fit(req *Request) {
 	for i := range s.sc.Limits {
 		l := &s.sc.Limits[i]
@@ -56,7 +56,7 @@ func (s *sizes) fit(req *Request) {
 	}
 }
 
-// capacity is the most that one request can take.
+// capacity returns the most that one request can take.
 func (l *Limit) capacity() int64 {
 	if l.Kind == store.Bucket {
 		return l.Burst
@@ -64,7 +64,7 @@ func (l *Limit) capacity() int64 {
 	return l.Size
 }
 
-// spread draws around a mean of n.
+// spread draws a lognormal value with mean n.
 func spread(r *rand.Rand, n int64, sigma float64) int64 {
 	if n == 0 {
 		return 0

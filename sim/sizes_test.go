@@ -9,9 +9,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// What a call will use is nobody's to know before it is sent. If the tokens of all calls that
-// reach the provider after some moment were different, everything up to that moment
-// would still be the same, under every strategy.
+// No strategy knows what a call will use before it is sent. If the tokens of all calls that reach the provider after
+// some time were different, everything up to that time would stay the same, under every strategy.
 func TestNoStrategySeesWhatACallWillUse(t *testing.T) {
 	sc, err := Load("research")
 	if err != nil {
@@ -54,7 +53,7 @@ func TestNoStrategySeesWhatACallWillUse(t *testing.T) {
 	}
 }
 
-// A call is the same work for everybody: however often it is sent, and in which order.
+// A call always costs the same, however often and in which order it is sent.
 func TestACallAlwaysCostsTheSame(t *testing.T) {
 	sc, err := Load("research")
 	if err != nil {
@@ -76,13 +75,13 @@ func TestACallAlwaysCostsTheSame(t *testing.T) {
 	if same > 1 {
 		t.Errorf("%d calls cost the same with another seed", same)
 	}
-	// An agent's usual size is the mean of what its calls use: 38,000 tokens for 32 of them.
+	// An agent's usual size is the mean usage of its calls: 38,000 tokens for 32 of them.
 	if got := 32 * (input + output) / calls; math.Abs(got/38_080-1) > 0.06 {
 		t.Errorf("an agent uses %.0f tokens", got)
 	}
 }
 
-// A call that a limit could never hold would be refused for ever.
+// Sizes fit the limits, because a call that a limit can never hold would be refused forever.
 func TestSizesFitTheirLimits(t *testing.T) {
 	sc := &Scenario{
 		Limits: []Limit{
@@ -107,7 +106,7 @@ func TestSizesFitTheirLimits(t *testing.T) {
 	}
 }
 
-// allCalls are the calls of the scenario in the order they come up.
+// allCalls returns the calls of the scenario in the order in which they arrive.
 func allCalls(sc *Scenario) (calls []*call) {
 	_, coming := demand(sc)
 	for coming.next() != Never {

@@ -19,19 +19,18 @@ const (
 	sluiceHeartbeat  = 2 * time.Minute
 )
 
-// sluice drives the real store, on virtual time, through the contract that all
-// callers use.
+// sluice drives the real memory store on virtual time, through the same interface as all callers.
 type sluice struct {
 	*desk
 	pool    store.Pool
 	limits  []Limit
-	tickets map[store.ID]*call // waiting
-	told    []store.ID         // decided and not collected
+	tickets map[store.ID]*call // waiting calls by ticket
+	told    []store.ID         // decided tickets that are not collected yet
 	means   means
-	leases  []*event // next heartbeat, by agent; nil: none is due
+	leases  []*event // next heartbeat by agent; nil: none
 	off     off
-	ops     []store.Op       // of the step under way
-	seen    []store.Observed // by its answer
+	ops     []store.Op       // of the current step
+	seen    []store.Observed // limits that the current response states
 }
 
 func newSluice(d *desk) strategy { return openSluice(d, spec(d.sc)) }
@@ -45,7 +44,7 @@ func openSluice(d *desk, spec store.Spec) *sluice {
 	}
 	pool, err := memstore.New(memstore.WithClock(clock{d.loop})).Pool(context.Background(), spec)
 	if err != nil {
-		// Parsing has checked everything a store could object to.
+		// Parsing has checked everything that a store could reject.
 		panic(fmt.Sprintf("sim: scenario %s: %v", d.sc.Name, err))
 	}
 	s.pool = pool
@@ -54,7 +53,7 @@ func openSluice(d *desk, spec store.Spec) *sluice {
 	return s
 }
 
-// spec states the provider's published rules, and defaults for all the rest.
+// spec returns the provider's published limits, with defaults for everything else.
 func spec(sc *Scenario) store.Spec {
 	sp := store.Spec{
 		Name:       sc.Name,
@@ -88,13 +87,13 @@ func spec(sc *Scenario) store.Spec {
 	return sp
 }
 
-// apply makes one step. What it returns is valid until the next.
+// apply applies ops to the pool. The result is valid until the next call.
 func (s *sluice) apply(ops ...store.Op) []store.Op {
-	s.ops = append(s.ops[:0], ops...) // what is handed to the pool would else be allocated each time
+	s.ops = append(s.ops[:0], ops...) // reuses the slice, which would otherwise be allocated each time
 	return s.step()
 }
 
-// step makes one step with ops.
+// step applies s.ops to the pool.
 func (s *sluice) step() []store.Op {
 	if err := s.pool.Apply(context.Background(), s.ops); err != nil {
 		panic(fmt.Sprintf("sim: scenario %s: %v", s.sc.Name, err))
@@ -109,7 +108,7 @@ func (s *sluice) want(c *call) {
 	}
 	for i := range s.limits {
 		if op.Amounts[i] = s.means.cost(&s.limits[i], c); s.limits[i].Plan && c.agent.Class == 0 {
-			op.Amounts[i] = 0 // it is charged when it is over, and never waits for such a window
+			op.Amounts[i] = 0 // charged at the end, and never waits for such a window
 		}
 	}
 	if c.job.deadline != Never {
@@ -118,7 +117,7 @@ func (s *sluice) want(c *call) {
 	s.settle(c, s.apply(op)[0].Result)
 }
 
-// settle acts on what became of c's ticket.
+// settle acts on the result of c's ticket.
 func (s *sluice) settle(c *call, result store.Result) {
 	switch result.State {
 	case store.Granted:
@@ -132,8 +131,7 @@ func (s *sluice) settle(c *call, result store.Result) {
 	}
 }
 
-// decided is called in the middle of a step of the store; collecting has to wait
-// until that is over.
+// decided is called in the middle of a store operation, so collecting has to wait until that is over.
 func (s *sluice) decided(ids []store.ID) {
 	if len(s.told) == 0 {
 		s.after(0, s.collect)
@@ -173,7 +171,7 @@ func (s *sluice) answered(c *call, resp Response) {
 		s.apply(answer)
 		return
 	}
-	if s.off.pause { // the gate does not hear of the refusal
+	if s.off.pause { // the gate does not learn of the refusal
 		s.apply(answer, s.close(c, nil))
 		if c.sends >= sluiceAttempts {
 			s.giveUp(c)
@@ -187,7 +185,7 @@ func (s *sluice) answered(c *call, resp Response) {
 	if l := resp.Limited; l >= 0 && s.limits[l].PerModel {
 		answer.Scope = store.PerModel
 	}
-	if l := resp.Limited; l >= 0 && s.limits[l].Plan { // the window holds who has to wait; the highest class is told
+	if l := resp.Limited; l >= 0 && s.limits[l].Plan { // the window delays lower classes; the highest class gets the error
 		answer.Verdict, answer.Force = store.VerdictExhausted, true
 		if c.agent.Class == 0 {
 			s.apply(answer, s.close(c, nil))
@@ -195,8 +193,8 @@ func (s *sluice) answered(c *call, resp Response) {
 			return
 		}
 	}
-	// The queue replaces any backoff of the caller's own: the gate has paused
-	// everybody for as long as the answer means.
+	// The queue replaces a backoff of the caller, because the gate has paused all callers for as long as the response
+	// asks.
 	s.apply(answer, s.close(c, nil))
 	if c.sends >= sluiceAttempts {
 		s.giveUp(c)
@@ -216,8 +214,7 @@ func (s *sluice) ended(c *call, used usage) {
 
 func (s *sluice) blind() bool { return s.off.headers }
 
-// close ends c's ticket with what it used: tokens where an answer told, else the
-// estimate stands.
+// close returns the operation that ends c's ticket with its usage. Without usage, the estimate stands.
 func (s *sluice) close(c *call, used *usage) store.Op {
 	op := store.Op{Kind: store.OpClose, ID: c.ticket}
 	for i := range s.limits {
@@ -235,7 +232,7 @@ func (s *sluice) close(c *call, used *usage) store.Op {
 	return op
 }
 
-// keep ends c's ticket at its estimate.
+// keep returns the operation that ends c's ticket with its estimate.
 func (s *sluice) keep(c *call) store.Op {
 	op := store.Op{Kind: store.OpClose, ID: c.ticket}
 	for i := range s.limits {

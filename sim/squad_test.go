@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// only returns the scenario with the agents of some classes alone.
+// only returns the scenario with only the agents of these classes.
 func only(sc *Scenario, classes ...int) *Scenario {
 	some := *sc
 	some.Fleet = nil
@@ -20,8 +20,8 @@ func only(sc *Scenario, classes ...int) *Scenario {
 	return &some
 }
 
-// A p0 that comes when others have been at the quota for an hour is as fast as if it
-// had the provider to itself, and next to nothing of the quota is lost for that.
+// A p0 that comes when others have used the quota for an hour is as fast as if it were alone. Almost no quota is lost
+// for that.
 func TestSquadLetsALateP0ThroughAtOnce(t *testing.T) {
 	sc, err := Load("squad")
 	if err != nil {
@@ -51,7 +51,7 @@ func TestSquadLetsALateP0ThroughAtOnce(t *testing.T) {
 	}
 }
 
-// Were it not for what others have to leave behind, the p0 would find the hour spent.
+// Without the floors for lower classes, the p0 would find the hour's quota used up.
 func TestSquadNeedsTheFloors(t *testing.T) {
 	sc, err := Load("squad")
 	if err != nil {
@@ -71,7 +71,7 @@ func TestSquadNeedsTheFloors(t *testing.T) {
 	}
 }
 
-// Where there is no p0, nothing is kept for one that would be lost at the reset.
+// Without a p0, no quota is kept for it and lost at the reset.
 func TestSquadWithoutP0UsesEachHour(t *testing.T) {
 	sc, err := Load("squad")
 	if err != nil {
@@ -79,7 +79,7 @@ func TestSquadWithoutP0UsesEachHour(t *testing.T) {
 	}
 	sc = only(sc, 1, 2)
 	for i := range sc.Fleet {
-		sc.Fleet[i].Calls += 100 // what the p0 would have used of three hours, and a little more
+		sc.Fleet[i].Calls += 100 // what the p0 would have used in three hours, and a little more
 	}
 	for _, net := range []Delay{LightTail, HeavyTail} {
 		for seed := uint64(1); seed <= 5; seed++ {
@@ -104,9 +104,9 @@ func TestSquadWithoutP0UsesEachHour(t *testing.T) {
 	}
 }
 
-// windows returns what was accepted in each whole window of a stock that is judged.
+// windows returns the number of accepted calls in each whole window of a stock that counts.
 func (r *run) windows(limit int) []int {
-	s := stocks(r.sc, r.tally.lanes)[limit]
+	s := stocks(r.sc, r.tally.models)[limit]
 	counts := map[store.Time]int{}
 	var ends []store.Time
 	for _, t := range r.tally.accepted {
@@ -125,8 +125,7 @@ func (r *run) windows(limit int) []int {
 	return list
 }
 
-// A stock may be spent at any time before its reset: the hour that is cut off by the end
-// of the work is not held against anybody.
+// A stock may be spent at any time before its reset. So the hour in which the work ends does not count.
 func TestStocksAreJudgedOverWholeWindows(t *testing.T) {
 	sc := &Scenario{
 		Limits:  []Limit{{Name: "hour", Kind: store.Fixed, Unit: Requests, Size: 100, Window: time.Hour, Phase: 30 * time.Minute}},
@@ -160,8 +159,8 @@ func TestStocksAreJudgedOverWholeWindows(t *testing.T) {
 	}
 }
 
-// Agents that have joined hold a lease from before their first call to after their
-// last, however long they have nothing to do in between.
+// Joined agents hold a lease from before their first call until after their last, however long they are idle in
+// between.
 func TestJoinedAgentsHoldALease(t *testing.T) {
 	sc := &Scenario{
 		Name:    "joined",

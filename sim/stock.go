@@ -6,68 +6,66 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// stock is a fixed window of the provider's. What it holds may be spent at any time before
-// its reset, so a cut in the middle of a window says nothing about how well it
-// was used. A window is judged as a whole, and only if work was waiting both
-// when it began and when it ended.
+// stock is a fixed window of the provider. Its quota may be spent at any time before the reset, so a part of a window
+// does not show how well the quota was used. Windows count only as a whole, and only if work was waiting both at the
+// start and at the end.
 type stock struct {
 	limit    int
 	rule     *Fixed
-	lanes    []*modelTally
-	held     bool // it has held up the backlog
-	admitted int  // of the backlog, in windows that are judged
+	models   []*modelTally
+	held     bool // it has delayed the backlog
+	admitted int  // calls of the backlog in windows that count
 
-	next   store.Time // end of the window looked at last
-	judged bool       // whether that one is
+	next   store.Time // end of the last checked window
+	judged bool       // whether that window counts
 }
 
-// stocks returns those of the scenario.
-func stocks(sc *Scenario, lanes []*modelTally) []*stock {
+// stocks returns the stocks of the scenario.
+func stocks(sc *Scenario, models []*modelTally) []*stock {
 	var all []*stock
 	for i, l := range sc.Limits {
 		if l.Kind == store.Fixed {
-			all = append(all, &stock{limit: i, rule: l.Rule().(*Fixed), lanes: lanes})
+			all = append(all, &stock{limit: i, rule: l.Rule().(*Fixed), models: models})
 		}
 	}
 	return all
 }
 
-// judges reports whether t is in a window that is judged.
+// judges reports whether t is in a window that counts.
 func (s *stock) judges(t store.Time) bool {
 	if t >= s.next || t < s.next-s.rule.window {
 		_, s.next = s.rule.at(t)
-		s.judged = waited(s.lanes, s.next-s.rule.window) && waited(s.lanes, s.next)
+		s.judged = waited(s.models, s.next-s.rule.window) && waited(s.models, s.next)
 	}
 	return s.judged
 }
 
-// note counts what the backlog got.
+// note counts a call of the backlog that was accepted at t.
 func (s *stock) note(t store.Time) {
 	if s.judges(t) {
 		s.admitted++
 	}
 }
 
-// waited reports whether there was work waiting at t.
-func waited(lanes []*modelTally, t store.Time) bool {
-	for _, l := range lanes {
-		i, _ := slices.BinarySearchFunc(l.spans, t, func(s span, t store.Time) int { return int(s.last - t) })
-		if i < len(l.spans) && l.spans[i].first <= t {
+// waited reports whether work was waiting at t.
+func waited(models []*modelTally, t store.Time) bool {
+	for _, m := range models {
+		i, _ := slices.BinarySearchFunc(m.spans, t, func(s span, t store.Time) int { return int(s.last - t) })
+		if i < len(m.spans) && m.spans[i].first <= t {
 			return true
 		}
 	}
 	return false
 }
 
-// held notes which limit held up the backlog.
+// held records the limit that delayed the backlog.
 func (o *backlog) held(limit int) {
 	for _, s := range o.stocks {
 		s.held = s.held || s.limit == limit
 	}
 }
 
-// stock returns the longest one that decided how much the backlog got, and of which a
-// window can be judged; nil: there is none.
+// stock returns the longest stock that delayed the backlog and has windows that count. It returns nil if there is none.
 func (o *backlog) stock() *stock {
 	var longest *stock
 	for _, s := range o.stocks {
@@ -78,8 +76,8 @@ func (o *backlog) stock() *stock {
 	return longest
 }
 
-// utilization is what was accepted over what the rule admits: in whole windows where
-// a stock decides, else for as long as work was waiting.
+// utilization returns the accepted calls divided by those that the rules admit. If a stock delayed the backlog, it
+// compares whole windows, otherwise the time in which work was waiting.
 func (o *backlog) utilization(accepted []store.Time) float64 {
 	got, possible := len(accepted), o.admitted
 	if s := o.stock(); s != nil {

@@ -2,13 +2,13 @@ package sim
 
 import "slices"
 
-// named is a strategy and what it is called in reports.
+// named is a strategy with its name in reports.
 type named struct {
 	name string
 	make func(*desk) strategy
 }
 
-// strategies lists everything that is compared, from the naive to the gate.
+// strategies lists all strategies to compare, from the naive ones to the gate.
 var strategies = []named{
 	{"fixed interval 5 s", newFixedInterval},
 	{"exponential", newExponential},
@@ -20,7 +20,7 @@ var strategies = []named{
 	{gate, newSluice},
 }
 
-// compared are the strategies that sc is run under, and the names of those that it leaves out.
+// compared returns the strategies that the scenario runs, and the names of those it leaves out.
 func (s *Scenario) compared() (run []named, out []string) {
 	for _, one := range strategies {
 		if len(s.Compare) == 0 || one.name == gate || slices.Contains(s.Compare, one.name) {
@@ -32,7 +32,7 @@ func (s *Scenario) compared() (run []named, out []string) {
 	return run, out
 }
 
-// gate is the name of our own strategy. It always runs.
+// gate is the name of Sluice's strategy. It always runs.
 const gate = "sluice"
 
 // Strategies returns the names of the strategies that [Simulate] compares.

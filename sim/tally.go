@@ -4,24 +4,24 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// tally keeps count of a run.
+// tally counts the events of a run.
 type tally struct {
 	sc        *Scenario
 	sends     sends
 	repeats   int
 	throttled int
-	accepted  []store.Time // at the provider
+	accepted  []store.Time // times at the provider
 	done      int
 	jobsDone  int
 	left      int // calls neither done nor given up
 	span      span
 	classes   []classTally
-	lanes     []*modelTally // in the order of their first demand
+	models    []*modelTally // in the order of their first demand
 	trace     Trace
-	fairness  *fairness // nil: it is not measured
+	fairness  *fairness // nil: not measured
 }
 
-// span is from the first demand to the last call done or given up.
+// span is the time from the first demand to the last call that was done or given up.
 type span struct {
 	first, last store.Time
 	any         bool
@@ -35,16 +35,16 @@ func (s *span) begin(t store.Time) {
 
 func (s *span) seconds() float64 { return s.last.Sub(s.first).Seconds() }
 
-// classTally is what became of one class.
+// classTally counts the events of one class.
 type classTally struct {
 	span     span
 	calls    int
 	accepted int
 	refused  int
 	waiting  int
-	since    store.Time   // last acceptance, or when something began to wait
-	gap      store.Time   // longest time with something waiting and nothing accepted
-	waits    []store.Time // of calls that were wanted, until they were accepted or given up
+	since    store.Time   // last acceptance, or when a call began to wait
+	gap      store.Time   // longest time with a waiting call and no acceptance
+	waits    []store.Time // of each call, from when a worker took it until it was accepted or given up
 }
 
 func (c *classTally) note(t store.Time) {
@@ -52,28 +52,28 @@ func (c *classTally) note(t store.Time) {
 	c.since = t
 }
 
-// modelTally is the work for one model: it can be held up apart from that for the
-// others.
+// modelTally counts the work for one model, which limits may delay independently of other models.
 type modelTally struct {
 	model   string
 	waiting int
 	since   store.Time
-	spans   []span // in which something waited
+	spans   []span // in which calls were waiting
 }
 
 func newTally(sc *Scenario) *tally {
 	return &tally{sc: sc, left: sc.calls(), classes: make([]classTally, len(sc.classes()))}
 }
 
-func (y *tally) lane(model string) *modelTally {
-	for _, l := range y.lanes {
-		if l.model == model {
-			return l
+// model returns the tally of a model, which it creates if necessary.
+func (y *tally) model(name string) *modelTally {
+	for _, m := range y.models {
+		if m.model == name {
+			return m
 		}
 	}
-	l := &modelTally{model: model}
-	y.lanes = append(y.lanes, l)
-	return l
+	m := &modelTally{model: name}
+	y.models = append(y.models, m)
+	return m
 }
 
 func (y *tally) demanded(t store.Time, a *arrival) {
@@ -86,14 +86,14 @@ func (y *tally) demanded(t store.Time, a *arrival) {
 		k.since = t
 	}
 	k.waiting += a.n
-	l := y.lane(a.model())
-	if l.waiting == 0 {
-		l.since = t
+	m := y.model(a.model())
+	if m.waiting == 0 {
+		m.since = t
 	}
-	l.waiting += a.n
+	m.waiting += a.n
 }
 
-// satisfied ends c's wait: it was accepted or given up.
+// satisfied ends the wait of c, which was accepted or given up.
 func (y *tally) satisfied(t store.Time, c *call) {
 	k := &y.classes[c.agent.Class]
 	k.waiting--
@@ -101,10 +101,10 @@ func (y *tally) satisfied(t store.Time, c *call) {
 		k.waits = append(k.waits, t-c.wantedAt)
 	}
 	y.fairness.satisfied(c, c.accepted)
-	l := y.lane(c.asks.Model)
-	l.waiting--
-	if l.waiting == 0 {
-		l.spans = append(l.spans, span{first: l.since, last: t})
+	m := y.model(c.asks.Model)
+	m.waiting--
+	if m.waiting == 0 {
+		m.spans = append(m.spans, span{first: m.since, last: t})
 	}
 }
 
@@ -152,7 +152,7 @@ func (y *tally) over(t store.Time, c *call) {
 	y.classes[c.agent.Class].span.last = t
 }
 
-// close ends the run. What has been left undone lasted to the horizon.
+// close ends the run. Calls that are not over count until the horizon.
 func (y *tally) close(horizon store.Time) {
 	if y.left > 0 {
 		y.span.last = horizon
@@ -163,20 +163,20 @@ func (y *tally) close(horizon store.Time) {
 			k.span.last = horizon
 		}
 	}
-	for _, l := range y.lanes {
-		if l.waiting > 0 {
-			l.spans = append(l.spans, span{first: l.since, last: horizon})
+	for _, m := range y.models {
+		if m.waiting > 0 {
+			m.spans = append(m.spans, span{first: m.since, last: horizon})
 		}
 	}
 }
 
-// sends counts requests on the wire. It keeps those of the last second.
+// sends counts the sent requests, and keeps the times of the last second.
 type sends struct {
 	n      int
-	peak   int          // most in any one second
-	recent []store.Time // of the last second, from the one at first on
+	peak   int          // most in any second
+	recent []store.Time // of the last second, from index first on
 	first  int
-	all    *[]store.Time // nil: they are not kept; for tests
+	all    *[]store.Time // all times, for tests; nil: not kept
 }
 
 func (s *sends) add(t store.Time) {
@@ -195,9 +195,8 @@ func (s *sends) add(t store.Time) {
 	}
 }
 
-// starved names the classes that had something waiting for three of the longest
-// windows in a row while nothing of theirs was accepted, and those of which
-// nothing ever was.
+// starved returns the classes that had calls waiting for three of the longest windows in a row without an acceptance,
+// and those that never had one.
 func (y *tally) starved() []string {
 	names := []string{}
 	patience := store.Time(3 * y.sc.window().Microseconds())

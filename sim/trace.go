@@ -6,32 +6,31 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Trace is what happened at the provider over time, for pictures. All of it counts
-// from Epoch.
+// Trace records what happened at the provider over time, for plots. Times count from Epoch.
 type Trace struct {
 	Accepted, Refused Counts
-	Left              []Gauge // of the limits that last longest; may be empty
+	Left              []Gauge // of the limits with long windows; may be empty
 }
 
-// Counts are events over time: N[i] of them from i x Every on.
+// Counts are numbers of events over time: N[i] in the interval that starts at i x Every.
 type Counts struct {
 	Every time.Duration
 	N     []int
 }
 
-// Gauge is a quota over time: at i x Every, Share[i] of it was left.
+// Gauge is the remaining quota over time: at i x Every, the fraction Share[i] was left.
 type Gauge struct {
 	Limit int // index
 	Every time.Duration
 	Share []float64
 }
 
-// maxBins bounds a trace, however long the run.
+// maxBins bounds the length of a trace.
 const maxBins = 1 << 15
 
 func (c *Counts) add(t store.Time) { c.Add(t.Sub(Epoch)) }
 
-// Add counts one event at a time from the start. When a run has got too long for its bins, two become one.
+// Add counts an event at the given time since the start. When the time exceeds the bins, Add doubles their width.
 func (c *Counts) Add(at time.Duration) {
 	if c.Every == 0 {
 		c.Every = 100 * time.Millisecond
@@ -55,10 +54,10 @@ func (c *Counts) widen() {
 	c.N, c.Every = half, 2*c.Every
 }
 
-// longFrom is the length from which it is worth seeing what is left of a window.
+// longFrom is the shortest window whose remaining quota is recorded.
 const longFrom = 10 * time.Minute
 
-// watch notes what is left of the long windows, for as long as there is work.
+// watch records the remaining quota of long windows until the work is done.
 func (r *run) watch() {
 	for i, l := range r.sc.Limits {
 		if l.Window < longFrom || l.PerModel {
@@ -81,8 +80,8 @@ func (r *run) watch() {
 	}
 }
 
-// CallRate returns how many of the fleet's calls limit i admits per second in the long
-// run, if they come in the mix in which they are demanded; 0: it does not tell.
+// CallRate returns the number of the fleet's calls that limit i admits per second in the long run, for the fleet's mix
+// of calls. 0: limit i does not bound the rate.
 func (s *Scenario) CallRate(i int) float64 {
 	l := &s.Limits[i]
 	if l.Kind == store.Concurrency {

@@ -8,26 +8,25 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// wheel holds the items of the next few seconds by the millisecond they are due in. Only
-// the items of one millisecond are sorted, which is quicker than one heap for all: a large
-// fleet has a hundred thousand of them.
+// wheel holds the items of the next few seconds in slots of about a millisecond. It only sorts the items of one slot at
+// a time. That is faster than one heap for all, because a large fleet has a hundred thousand items.
 type wheel struct {
 	slots  [spokes][]item
-	filled [spokes / 64]uint64 // a bit for each slot that has items
-	turn   store.Time          // slot of the items in due; all later ones are in slots
-	due    []item              // sorted, from the one at next on
+	filled [spokes / 64]uint64 // a bit for each slot with items
+	turn   store.Time          // slot number of the items in due; later items are in slots
+	due    []item              // sorted; those before next are done
 	next   int
 }
 
 const (
-	spokes   = 4096 // slots
+	spokes   = 4096 // number of slots
 	slotBits = 10   // a slot is 1024 microseconds
 )
 
 func slotOf(t store.Time) store.Time { return t >> slotBits }
 
-// takes reports whether the wheel can hold an item that is due at t, at a moment now. It
-// cannot if t is too far ahead, or within what is due.
+// takes reports whether the wheel can hold an item that is due at t. It cannot if t is too far ahead, or not after the
+// slot in due.
 func (w *wheel) takes(t, now store.Time) bool {
 	if w.next == len(w.due) && w.turn < slotOf(now) && w.ahead() > slotOf(now)-w.turn {
 		w.turn = slotOf(now)
@@ -41,8 +40,7 @@ func (w *wheel) add(it item) {
 	w.filled[i/64] |= 1 << (i % 64)
 }
 
-// ahead is how many slots lie between what is due and the next that has items, that one
-// included; Never: none has.
+// ahead returns the number of slots from the current one to the next one with items, or Never if all are empty.
 func (w *wheel) ahead() store.Time {
 	from := uint(w.turn+1) % spokes
 	word, skipped := from/64, -store.Time(from%64)
@@ -58,7 +56,7 @@ func (w *wheel) ahead() store.Time {
 	return Never
 }
 
-// first is the next item; nil: there is none.
+// first returns the next item, or nil if there is none.
 func (w *wheel) first() *item {
 	if w.next < len(w.due) {
 		return &w.due[w.next]
@@ -80,10 +78,10 @@ func (w *wheel) first() *item {
 	return &w.due[0]
 }
 
-// pop takes the item that first returned.
+// pop removes the item that first returned.
 func (w *wheel) pop() item {
 	it := w.due[w.next]
-	w.due[w.next] = item{} // lets go of its call
+	w.due[w.next] = item{} // lets the garbage collector free its call
 	w.next++
 	return it
 }
