@@ -55,6 +55,10 @@ func TestLostMemoryIsNoticed(t *testing.T) {
 				}
 				return redisstore.Epoch(a.pool) == 2
 			})
+			await(t, "the other noticed it as well", func() bool {
+				_, err := b.try(store.Op{Kind: store.OpPoll, ID: other}, patience)
+				return err == nil
+			})
 			b.back()
 			if s := b.state(other); s != store.Granted { // and says so again
 				t.Errorf("what the other holds is %v", s)
