@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// audit counts everything that refers to something, and compares it with what is said to be in use.
+// audit counts all references to records and names, and compares them with the counts that the pool keeps.
 func (p *Pool) audit() error {
 	refs := map[int32]int64{}
 	hold := func(names ...int32) {
@@ -137,7 +137,7 @@ func (p *Pool) audit() error {
 	return err
 }
 
-// auditMembers adds up what members were promised.
+// auditMembers adds up the shares that members were promised, and compares them with the pool's sum.
 func (p *Pool) auditMembers() error {
 	heard, silent, promised := 0, 0, int64(0)
 	last := int64(0)
@@ -184,14 +184,14 @@ func each(slab reflect.Value, f func(i int32, rec reflect.Value)) {
 	}
 }
 
-// chaos does anything to a pool.
+// chaos applies random operations to a pool.
 type chaos struct {
 	*rand.Rand
 	p     *Pool
 	spec  store.Spec
 	now   store.Time
 	ids   []store.ID
-	alike bool // limits of the same unit are charged the same, as a gate does
+	alike bool // charge limits of the same unit the same, as a sluice.Gate does
 }
 
 func (c *chaos) pick(n ...time.Duration) time.Duration { return n[c.IntN(len(n))] }
@@ -375,8 +375,8 @@ func (c *chaos) step() {
 	}
 }
 
-// Whatever is done to a pool, everything that refers to something is counted, and when all is over
-// nothing is left but what the history remembers and what the provider stated.
+// After any operations, every reference is counted. When all tickets have ended, only the history and the sizes that the
+// provider stated are left.
 func TestNothingIsLeftOfAnything(t *testing.T) {
 	for seed := range tape.Seeds(t, 150) {
 		c, err := newChaos(seed)
@@ -398,16 +398,16 @@ func TestNothingIsLeftOfAnything(t *testing.T) {
 	}
 }
 
-// end lets everything be over.
+// end ends all tickets, leases and members, and lets time pass.
 func (c *chaos) end(t *testing.T, seed uint64) {
-	c.now = c.now.Add(holdAfterLoss * time.Microsecond) // which nobody can end
+	c.now = c.now.Add(holdAfterLoss * time.Microsecond) // resume cannot end that pause
 	c.p.Apply(c.now, []store.Op{{Kind: store.OpResume}})
-	for i := int32(1); i < c.p.tickets.End(); i++ { // who waits for ever would
+	for i := int32(1); i < c.p.tickets.End(); i++ { // some would wait forever
 		if tk := c.p.tickets.At(i); tk.state == stateWaiting {
 			c.p.Apply(c.now, []store.Op{{Kind: store.OpCancel, ID: tk.id}})
 		}
 	}
-	for range 400 { // a day is the longest that anything is remembered
+	for range 400 { // the longest memory is a day
 		c.now = c.now.Add(7 * time.Minute)
 		ops := []store.Op{{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "last", TTL: time.Second}}
 		c.p.Apply(c.now, ops)
@@ -441,7 +441,7 @@ func (c *chaos) end(t *testing.T, seed uint64) {
 	}
 	for i := int32(1); i < p.insts.End(); i++ {
 		in := p.insts.At(i)
-		if !in.used || (in.stated || c.alike) && p.defs[in.limit].Kind == meter.Bucket { // that may take weeks at the rate that is stated
+		if !in.used || (in.stated || c.alike) && p.defs[in.limit].Kind == meter.Bucket { // it may take weeks to drain at the stated rate
 			continue
 		}
 		if _, d, r := p.touch(i); in.Cap > 0 && (in.Used(d, r) != 0 || in.Held != 0) {

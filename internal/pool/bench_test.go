@@ -8,14 +8,13 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// line is a pool in which n requests of many agents wait and one can go each
-// millisecond.
+// line is a pool in which n requests of many agents wait and one can go each millisecond.
 type line struct {
 	pool   *Pool
 	now    store.Time
 	agents []string
 	next   int
-	open   store.ID // granted last
+	open   store.ID // ticket of the last grant
 	ops    [3]store.Op
 }
 
@@ -56,8 +55,7 @@ func (l *line) acquire() store.Op {
 	return op
 }
 
-// step puts one more in line and lets one in, which is collected and closed in the next
-// step.
+// step queues one more request and grants one, which the next step collects and closes.
 func (l *line) step(tb testing.TB) {
 	l.now += 1000
 	l.ops[0] = l.acquire()
@@ -67,7 +65,7 @@ func (l *line) step(tb testing.TB) {
 	switch d := l.pool.Decided(); {
 	case len(d) == 1:
 		l.open = d[0]
-	case len(d) == 0 && l.ops[0].Result.State == store.Granted: // its agent had nobody in line
+	case len(d) == 0 && l.ops[0].Result.State == store.Granted: // its agent had no waiting request
 		l.open = l.ops[0].Result.ID
 	default:
 		tb.Fatalf("%d were let in and the newcomer is %v", len(d), l.ops[0].Result.State)
@@ -86,8 +84,8 @@ func BenchmarkEnqueueAndGrant(b *testing.B) {
 	}
 }
 
-// However many wait, a grant looks at the heads of the lanes once or twice: what grows
-// with the line is only the depth of its trees.
+// A grant visits the heads of the lanes once or twice, however many requests wait. Only the depth of the trees grows
+// with the queue.
 func TestPassesPerGrantDoNotGrowWithTheLine(t *testing.T) {
 	const steps = 1000
 	passes := func(n int) float64 {

@@ -8,8 +8,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Bugs that were found in what decides how much a request leaves to others, each with the
-// sequence that showed it.
+// Tests for past bugs in the policies that keep room for other classes, each with the sequence that showed the bug.
 
 func classesSpec(limits ...store.Limit) store.Spec {
 	s := spec(limits...)
@@ -43,8 +42,8 @@ func (w *world) beat(agent string, class uint8) store.Result {
 	return w.do(store.Op{Kind: store.OpHeartbeat, Agent: agent, Class: class})
 }
 
-// runTo serves the pool when it asks for it, and at no other time, until a moment. It returns when a
-// waiting ticket was decided, 0 if it was not.
+// runTo serves the pool at the times that Wake returns, and at no other, until a given time. It returns when a waiting
+// ticket was decided, or 0 if it was not.
 func (w *world) runTo(end store.Time, id store.ID) (at store.Time) {
 	for n := 0; ; n++ {
 		if n > 200_000 {
@@ -70,7 +69,7 @@ func (w *world) runTo(end store.Time, id store.ID) (at store.Time) {
 	}
 }
 
-// A light that binds on all limits, and pacing: a bucket has no pace.
+// A light on all limits combined with pacing. A bucket has no pace record.
 func TestPacingLeavesBucketsAlone(t *testing.T) {
 	s := classesSpec(store.Limit{Name: "b", Kind: store.Bucket, Size: 10, Burst: 10, Window: time.Second})
 	s.Light = store.Light{Green: 200, Red: 50, All: true}
@@ -82,7 +81,7 @@ func TestPacingLeavesBucketsAlone(t *testing.T) {
 	w.do(store.Op{Kind: store.OpCancel, ID: store.ID{N: 1}})
 }
 
-// A class is taken away while one of it waits, and while one of it holds a ticket and a lease.
+// A class is removed while a request of it waits, and while an agent of it holds a ticket and a lease.
 func TestClassIsTakenAwayFromUnderAWaiter(t *testing.T) {
 	s := classesSpec(hourly(10))
 	s.Shares, s.Pace, s.Light = true, true, store.Light{Green: 200, Red: 50}
@@ -108,7 +107,7 @@ func TestClassIsTakenAwayFromUnderAWaiter(t *testing.T) {
 	}
 }
 
-// While the highest class is alive a lower one waits for its pace; with its death it may go.
+// A lower class keeps its pace while the highest class is live, and no longer.
 func TestPaceEndsWhenTheHighestClassDies(t *testing.T) {
 	s := classesSpec(store.Limit{Name: "day", Unit: "requests", Kind: store.Rolling, Size: 20, Window: 24 * time.Hour, Guard: store.GuardOff})
 	s.Pace = true
@@ -122,8 +121,8 @@ func TestPaceEndsWhenTheHighestClassDies(t *testing.T) {
 	}
 }
 
-// What is kept for a class is free when it is dead; that somebody else's time is over before that
-// says nothing.
+// The share of a class is free when that class is no longer live. The stated time is not that of another class whose
+// time ends earlier.
 func TestStatedTimeIsTheDeathOfAnotherClass(t *testing.T) {
 	s := classesSpec(hourly(1000))
 	s.Shares = true
@@ -141,8 +140,8 @@ func TestStatedTimeIsTheDeathOfAnotherClass(t *testing.T) {
 	}
 }
 
-// A static light and a limit that was cut after refusals: what could go right after the reset if
-// there were no light goes.
+// A static light on a limit that was cut after refusals. A request that could go right after the reset without the light
+// can also go with it.
 func TestLightOnACutLimitDoesNotKeepTheLargeForHours(t *testing.T) {
 	l := hourly(100)
 	l.Guard, l.Reset = store.GuardAuto, 1_767_225_600_000_000
@@ -150,7 +149,7 @@ func TestLightOnACutLimitDoesNotKeepTheLargeForHours(t *testing.T) {
 		s := classesSpec(l)
 		s.Light = store.Light{Green: 200, Red: 50, Static: true}
 		w := worldOf(t, s)
-		for range 2 { // two refusals that nothing explains cut 5%
+		for range 2 { // two unexplained refusals cut 5%
 			r := w.ask("a", 0, -1, 1)
 			w.do(store.Op{Kind: store.OpAnswer, ID: r.ID, Verdict: store.VerdictThrottled})
 			w.do(store.Op{Kind: store.OpClose, ID: r.ID})
@@ -170,12 +169,13 @@ func TestLightOnACutLimitDoesNotKeepTheLargeForHours(t *testing.T) {
 	}
 }
 
-// One agent's period is the oldest of all when it sends again: its record follows itself.
+// An agent sends again when its own period is the oldest of all. The period is reused for the same agent, so its before
+// field must not lead back to itself.
 func TestOldestPeriodUsedAgainByItsOwnAgent(t *testing.T) {
 	w := worldOf(t, classesSpec(store.Limit{Name: "m", Unit: "requests", Kind: store.Rolling, Size: 1 << 30, Window: time.Hour, Guard: store.GuardOff}))
 	for i := range maxPeriods {
 		if i == maxPeriods/2 {
-			w.now = w.now.Add(time.Minute) // so many are told apart in a minute
+			w.now = w.now.Add(time.Minute) // a minute has at most mostNew periods
 		}
 		r := w.ask(fmt.Sprint("agent", i), 1, 0, 1)
 		w.do(store.Op{Kind: store.OpClose, ID: r.ID})
@@ -199,7 +199,7 @@ func TestOldestPeriodUsedAgainByItsOwnAgent(t *testing.T) {
 	}
 }
 
-// An agent that has once sent a heartbeat and still sends requests is alive.
+// An agent whose lease has expired is live while it sends requests.
 func TestAgentThatAsksIsAliveThoughItsLeaseIsOver(t *testing.T) {
 	w := worldOf(t, classesSpec(hourly(1000)))
 	w.beat("a", 1)
@@ -211,7 +211,7 @@ func TestAgentThatAsksIsAliveThoughItsLeaseIsOver(t *testing.T) {
 	}
 }
 
-// Who asks and is refused has asked all the same.
+// A refused request keeps its agent live too.
 func TestAgentThatWasRefusedIsAlive(t *testing.T) {
 	w := worldOf(t, classesSpec(hourly(1)))
 	w.ask("a", 0, 0, 1)
@@ -226,7 +226,7 @@ func TestAgentThatWasRefusedIsAlive(t *testing.T) {
 	}
 }
 
-// A class that is held for half an hour does not have the line to itself afterwards.
+// A class that was held for half an hour does not take all grants afterwards.
 func TestHeldClassDoesNotStarveTheHighestAfterTheReset(t *testing.T) {
 	l := hourly(10_000)
 	s := classesSpec(l, store.Limit{Name: "bucket", Unit: "requests", Kind: store.Bucket, Size: 1, Burst: 1, Window: time.Second, Guard: store.GuardOff})
@@ -267,7 +267,7 @@ func TestHeldClassDoesNotStarveTheHighestAfterTheReset(t *testing.T) {
 	}
 }
 
-// A model that is paused for long does not have the shared limit to itself afterwards.
+// A model that was paused for long does not take all of the shared limit afterwards.
 func TestPausedModelDoesNotStarveTheOthersAfterwards(t *testing.T) {
 	w := worldOf(t, classesSpec(
 		store.Limit{Name: "bucket", Unit: "requests", Kind: store.Bucket, Size: 1, Burst: 1, Window: time.Second, Guard: store.GuardOff},
@@ -307,7 +307,7 @@ func TestPausedModelDoesNotStarveTheOthersAfterwards(t *testing.T) {
 	}
 }
 
-// One that needs most of two stocks gets there though small ones of its class stream past on each of them.
+// A request that needs most of two stocks is granted although small requests of its class keep using each of them.
 func TestLargeRequestOnTwoStocksDoesNotStarve(t *testing.T) {
 	quarter := hourly(100)
 	quarter.Name, quarter.Window = "quarter", 15*time.Minute
@@ -351,7 +351,7 @@ func TestLargeRequestOnTwoStocksDoesNotStarve(t *testing.T) {
 	t.Errorf("it still waits after 12 hours: %+v", w.do(store.Op{Kind: store.OpPoll, ID: large.ID}).Reason)
 }
 
-// Who reads a pool does not change it.
+// Reading a pool does not change it.
 func TestReadingChangesNothing(t *testing.T) {
 	run := func(read bool) (grants []store.Time) {
 		l := hourly(300)
@@ -382,7 +382,7 @@ func TestReadingChangesNothing(t *testing.T) {
 	}
 }
 
-// Leases that have run out are buried, also when nobody sends heartbeats any more.
+// Expired leases are dropped, also when no heartbeats come any more.
 func TestManyLeasesAreBuried(t *testing.T) {
 	w := worldOf(t, classesSpec(hourly(1000)))
 	const agents = 4000
@@ -395,7 +395,7 @@ func TestManyLeasesAreBuried(t *testing.T) {
 		}
 	}
 	w.now = w.now.Add(time.Hour)
-	for range 3 * agents / 64 { // nobody sends heartbeats any more
+	for range 3 * agents / 64 { // without any heartbeat
 		w.now = w.now.Add(100 * time.Millisecond)
 		w.p.Serve(w.now)
 	}
@@ -404,8 +404,8 @@ func TestManyLeasesAreBuried(t *testing.T) {
 	}
 }
 
-// saturated counts what each class gets of a rolling window in an hour if all of them want more than there is: each has so
-// many requests under way or waiting, and one takes three seconds.
+// saturated counts what each class gets from a rolling window in an hour if all classes ask for more than there is. Each
+// class keeps a number of requests running or waiting. A request takes three seconds.
 func saturated(t *testing.T, s store.Spec, workers int) (got [3]int) {
 	w := worldOf(t, s)
 	type done struct {
@@ -454,7 +454,8 @@ func saturated(t *testing.T, s store.Spec, workers int) (got [3]int) {
 	return got
 }
 
-// Pacing is for a highest class that comes now and then. Where it wants all it can get, classes still have their shares.
+// Pacing serves a highest class that sends requests now and then. If it asks for all it can get, the other classes still
+// have their shares.
 func TestPaceLeavesSharesToLowerClasses(t *testing.T) {
 	for _, workers := range []int{4, 20} {
 		for _, pace := range []bool{false, true} {

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// crowdSpec has a limit of every kind for each of some scopes.
+// crowdSpec returns a spec with a limit of every kind for each of the given scopes.
 func crowdSpec(meters int, scopes ...store.Scope) store.Spec {
 	s := store.Spec{
 		Name: "api", MaxWaiting: 1000, MaxMeters: meters, Classes: []store.Class{{Name: "p0", Weight: 1}},
@@ -33,7 +33,7 @@ func crowdSpec(meters int, scopes ...store.Scope) store.Spec {
 	return s
 }
 
-// size counts the live records of a pool and their bytes, about.
+// size counts the records of a pool that are in use, and estimates their bytes.
 func (p *Pool) size() (records, bytes int) {
 	for _, s := range p.slabs() {
 		head := s.Head()
@@ -55,8 +55,8 @@ func (p *Pool) size() (records, bytes int) {
 	return records, bytes
 }
 
-// Anybody can invent names. 60,000 of them, of any kind, leave a bounded number of records, and most of
-// those go when they are idle.
+// Clients can invent names. 60,000 names of any kind leave a bounded number of records, and most of these are dropped
+// when they are idle.
 func TestSixtyThousandNamesLeaveABoundedState(t *testing.T) {
 	const names = 60_000
 	for _, c := range []struct {
@@ -127,9 +127,8 @@ func TestSixtyThousandNamesLeaveABoundedState(t *testing.T) {
 	}
 }
 
-// Scopes that share the crowd's meter, or come and go between it and meters of their own, never get more than
-// the provider allows each of them: every model has a rolling window, a bucket's places and a fixed window
-// whose reset is its own.
+// Scopes that share the crowd's meter, or move between it and a meter of their own, never get more than the provider
+// allows each of them. Every model has a rolling window, a bucket, concurrency, and a fixed window with its own reset.
 func TestTheCrowdNeverGivesAScopeMoreThanItsLimit(t *testing.T) {
 	const window = int64(time.Minute / time.Microsecond)
 	crowds := 0
@@ -149,7 +148,7 @@ func TestTheCrowdNeverGivesAScopeMoreThanItsLimit(t *testing.T) {
 		}
 		models := 3 + r.IntN(6)
 		sent := make([][]request, models)
-		reset := func(model int) int64 { return int64(model) * 7_000_000 } // of its fixed window, within the minute
+		reset := func(model int) int64 { return int64(model) * 7_000_000 } // offset of its fixed window's reset
 		for range 400 {
 			now += store.Time(r.Int64N(1 << (10 + r.IntN(16))))
 			model := r.IntN(models)
@@ -203,11 +202,11 @@ func TestTheCrowdNeverGivesAScopeMoreThanItsLimit(t *testing.T) {
 	}
 }
 
-// One size is stated for each scope on the crowd's meter: the smallest holds, and what remains of one of them
-// is all that any has.
+// Responses state a size for each scope on the crowd's meter. The smallest size counts, and the smallest remaining amount
+// is the room for all of them.
 func TestTheCrowdHasTheSmallestSizeThatWasStated(t *testing.T) {
 	now := store.Time(1_767_225_600_000_000)
-	p, err := New(crowdSpec(10, store.PerModel), now) // one model has its own
+	p, err := New(crowdSpec(10, store.PerModel), now) // one model has a meter of its own
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,8 +228,8 @@ func TestTheCrowdHasTheSmallestSizeThatWasStated(t *testing.T) {
 	t.Errorf("no meter of the crowd: %+v", p.limitStates())
 }
 
-// An agent that uses many models in a minute takes as many places in the history as others, and everything
-// that it sends is counted.
+// An agent that uses many models in a minute takes a bounded number of periods of the history, and all its requests are
+// counted.
 func TestManyModelsInAMinuteAreCountedTogether(t *testing.T) {
 	now := store.Time(1_767_225_600_000_000)
 	p, err := New(crowdSpec(0, store.PerAgent), now)
@@ -258,7 +257,7 @@ func TestManyModelsInAMinuteAreCountedTogether(t *testing.T) {
 	}
 }
 
-// Heartbeats of agents that never ask for anything, refused ones among them, leave nothing behind.
+// Heartbeats of agents that send no requests leave no records behind. Some of the heartbeats are refused.
 func TestAgentsThatOnlyComeAndGoAreForgotten(t *testing.T) {
 	now := store.Time(1_767_225_600_000_000)
 	p, err := New(crowdSpec(0), now)

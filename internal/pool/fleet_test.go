@@ -8,10 +8,10 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Each is named after what once went wrong.
+// Tests for past bugs.
 
-// A member that says 5 minutes opened last; another one's heartbeats say an hour. Asking made
-// the class die after 5 minutes all the same.
+// The configured lease is 5 minutes, and an agent's heartbeats ask for an hour. A request of that agent shortened the
+// life of its class to 5 minutes.
 func TestAskingDoesNotShortenALongerLease(t *testing.T) {
 	w := worldOf(t, classesSpec(hourly(100)))
 	w.do(store.Op{Kind: store.OpHeartbeat, Agent: "urgent", Class: 0, TTL: time.Hour})
@@ -23,8 +23,8 @@ func TestAskingDoesNotShortenALongerLease(t *testing.T) {
 	}
 }
 
-// A few requests that used far more than estimated: the window is free again after a minute, but
-// lower classes were held for as many windows as had been used.
+// A few requests used far more than estimated. The window is free again after a minute, but lower classes were held for
+// as many windows as had been used.
 func TestPaceEndsWithItsWindow(t *testing.T) {
 	s := classesSpec(store.Limit{Name: "tokens", Unit: "output_tokens", Kind: store.Rolling, Size: 1000, Window: time.Minute, Guard: store.GuardOff})
 	s.Pace = true
@@ -59,7 +59,7 @@ func TestPaceEndsWithItsWindow(t *testing.T) {
 	}
 }
 
-// One who has only asked was forgotten at the next sweep, and with the next leave its class was dead.
+// The next sweep dropped an agent that had asked without a grant. When another agent left, the class was no longer live.
 func TestWhoHasOnlyAskedIsRemembered(t *testing.T) {
 	w := worldOf(t, classesSpec(hourly(1)))
 	w.beat("b", 1)
@@ -77,7 +77,7 @@ func TestWhoHasOnlyAskedIsRemembered(t *testing.T) {
 	}
 }
 
-// A lease that has run out is not a lease: who comes back starts anew.
+// An expired lease does not count: an agent that comes back gets a new one.
 func TestLeaseThatRanOutStartsAnew(t *testing.T) {
 	w := worldOf(t, classesSpec(hourly(100)))
 	for i := range 50 {
@@ -96,7 +96,7 @@ func TestLeaseThatRanOutStartsAnew(t *testing.T) {
 	}
 }
 
-// What a heartbeat costs does not grow with the fleet.
+// The cost of a heartbeat does not grow with the fleet.
 func BenchmarkHeartbeat(b *testing.B) {
 	for _, fleet := range []int{100, 10_000} {
 		b.Run(fmt.Sprint("agents=", fleet), func(b *testing.B) {
@@ -113,7 +113,7 @@ func BenchmarkHeartbeat(b *testing.B) {
 	}
 }
 
-// A provider that states absurd numbers is not believed, and nothing overflows.
+// Absurd numbers in responses are ignored, and nothing overflows.
 func TestAbsurdStatementsAreIgnored(t *testing.T) {
 	s := classesSpec(hourly(1000))
 	s.Breaker = store.Breaker{Within: 2 * time.Minute, Samples: 10}
@@ -135,8 +135,8 @@ func TestHistoryOfTheFarFutureIsEmpty(t *testing.T) {
 	}
 }
 
-// One agent that used nine models in turn took a period of the records for each send: the records of
-// everybody were gone within seconds.
+// An agent that used nine models in turn took a new period for each request. Within seconds it had replaced the history
+// of all agents.
 func TestManyModelsDoNotWipeTheRecords(t *testing.T) {
 	w := worldOf(t, classesSpec(hourly(1<<30)))
 	w.ask("other", 0, 0, 1)
@@ -155,7 +155,7 @@ func TestManyModelsDoNotWipeTheRecords(t *testing.T) {
 	}
 }
 
-// With more agents in one minute than there are periods, records began in the future.
+// With more agents in one minute than there are periods, the history began in the future.
 func TestRecordsDoNotBeginInTheFuture(t *testing.T) {
 	w := worldOf(t, classesSpec(hourly(1<<30)))
 	for i := range maxPeriods + 10 {
@@ -166,8 +166,8 @@ func TestRecordsDoNotBeginInTheFuture(t *testing.T) {
 	}
 }
 
-// A user's slots became fewer than were in use: every agent's next heartbeat was refused, and all of
-// them lost their places.
+// A user's number of slots became smaller than the number in use. Then every agent's next heartbeat was refused, and all
+// of them lost their slots.
 func TestFewerSlotsLeaveThoseInUse(t *testing.T) {
 	w := worldOf(t, classesSpec(hourly(100)))
 	beat := func(agent string, most int) store.State {
@@ -197,7 +197,7 @@ func TestFewerSlotsLeaveThoseInUse(t *testing.T) {
 	}
 }
 
-// Whoever looked at a pool could trip its breaker, which without them would not have been.
+// A snapshot could trip the breaker of a pool.
 func TestLookingChangesNothing(t *testing.T) {
 	run := func(look bool) (granted int) {
 		s := classesSpec(hourly(5000))
@@ -208,7 +208,7 @@ func TestLookingChangesNothing(t *testing.T) {
 			w.do(store.Op{Kind: store.OpObserve, Observed: []store.Observed{{Limit: 0, Size: 5000, Remaining: 4000 - 80*int64(i), ResetIn: -1}}})
 			w.now = w.now.Add(4 * time.Second)
 		}
-		for range 109 { // until too few samples count
+		for range 109 { // until too few samples are left
 			w.now = w.now.Add(time.Second)
 			if look {
 				w.p.Snapshot(w.now)

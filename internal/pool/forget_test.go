@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// forgetful is a pool whose memory is lost now and then, its callers and the provider behind.
+// forgetful is a pool that loses its memory now and then, with its callers and the provider.
 type forgetful struct {
 	*rand.Rand
 	spec    store.Spec
@@ -20,8 +20,8 @@ type forgetful struct {
 	now     int64
 	open    []*hers
 	n       uint64
-	asserts bool // those who hold tickets say so
-	after   int  // granted within a minute of a loss
+	asserts bool // callers report the tickets that they hold
+	after   int  // number of grants within a minute of a loss
 	lost    int64
 }
 
@@ -76,7 +76,7 @@ func (f *forgetful) ask() {
 	f.n++
 	const ttl = 20_000_000
 	op := f.acquire(store.ID{Session: 1, N: f.n}, a, ttl)
-	op.Spent = f.IntN(4) == 0 // a call that holds nothing afterwards
+	op.Spent = f.IntN(4) == 0 // its caller holds no ticket afterwards
 	if f.apply(op)[0].Result.State != store.Granted {
 		return
 	}
@@ -85,7 +85,7 @@ func (f *forgetful) ask() {
 	}
 	delays := []int64{0, 500_000, 1_000_000}
 	if op.Spent {
-		delays = []int64{0, 100_000, 250_000} // what every limit leaves a request without an answer
+		delays = []int64{0, 100_000, 250_000} // within the shortest slack of a request without an answer
 	}
 	q := &sent{arrives: f.now + delays[f.IntN(3)], amounts: a}
 	f.v.got = append(f.v.got, q)
@@ -119,12 +119,12 @@ func (f *forgetful) step() {
 	}
 }
 
-// lose puts a fresh pool where the old one stood.
+// lose replaces the pool by a new one.
 func (f *forgetful) lose() {
 	f.lost = f.now
 	f.fresh()
 	f.apply(store.Op{Kind: store.OpForget})
-	for range f.IntN(3) { // others notice too, while one is not yet through
+	for range f.IntN(3) { // others report the same loss
 		f.now += f.Int64N(1_000_000)
 		if f.asserts {
 			for _, q := range f.open {
@@ -137,8 +137,8 @@ func (f *forgetful) lose() {
 	}
 }
 
-// A pool that has lost its memory sends a provider no more than it allows, on windows up to ten
-// minutes, whatever it had granted before and whether or not anybody says so.
+// A pool that has lost its memory never exceeds the provider's limits on windows up to ten minutes. It does not depend on
+// what it had granted before, or on callers reporting their tickets.
 func TestAForgetfulPoolStaysWithinTheLimits(t *testing.T) {
 	granted, after := 0, 0
 	for seed := range tape.Seeds(t, 150) {
@@ -160,7 +160,7 @@ func TestAForgetfulPoolStaysWithinTheLimits(t *testing.T) {
 	}
 }
 
-// What time alone does to shares that are withheld does not depend on who looks on the way.
+// The effect of time on withheld shares does not depend on reads in between.
 func TestWhatIsWithheldDoesNotDependOnWhoLooks(t *testing.T) {
 	for seed := range tape.Seeds(t, 100) {
 		f, err := newFleet(seed)
@@ -195,8 +195,8 @@ func TestWhatIsWithheldDoesNotDependOnWhoLooks(t *testing.T) {
 	}
 }
 
-// A meter that is new after a loss counts what was forgotten until the reset has been for certain: a stated reset may be off by
-// 1.2 s, and its window may still be open.
+// A meter created after a loss counts as spent until the reset is certain. A stated reset may be off by 1.2 s, so the
+// window may still be open.
 func TestAMeterMadeAroundAResetAfterALossIsFull(t *testing.T) {
 	const start, second = int64(1_767_225_600_000_000), int64(1_000_000)
 	spec := classesSpec()
@@ -222,7 +222,7 @@ func TestAMeterMadeAroundAResetAfterALossIsFull(t *testing.T) {
 	if !ask(start+61*second+300_000, "late") {
 		t.Error("a request was held after a reset that is certain")
 	}
-	if !ask(start+64*second, "early") { // when the one that went as a probe has passed
+	if !ask(start+64*second, "early") { // when the probe no longer counts
 		t.Error("what was forgotten counts after the reset")
 	}
 }

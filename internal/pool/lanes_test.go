@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Every step looks at all lanes. 10,000 requests that wait for invented models had as many: each step took 30 ms, and the store's
-// lock or Redis was busy for so long.
+// Every step visits all lanes. 10,000 waiting requests for invented models had as many lanes: each step took 30 ms, and
+// kept the store's lock or Redis busy.
 func TestInventedModelsShareALane(t *testing.T) {
 	t.Parallel()
 	backoff := store.Backoff{Start: time.Minute, Factor: 2, Cap: time.Hour}
@@ -44,7 +44,7 @@ func TestInventedModelsShareALane(t *testing.T) {
 				p.Apply(now, ops)
 				return ops[0].Result
 			}
-			if len(c.limits) == 1 { // the whole resource is paused, and one model: gates tell models apart
+			if len(c.limits) == 1 { // pause the resource and one model, so that models get separate lanes
 				for _, scope := range []store.Scope{store.PerModel, 0} {
 					ops := []store.Op{{Kind: store.OpPause, ID: store.ID{Session: 1, N: 1}, Model: "paused", Scope: scope, RetryAfter: time.Minute}}
 					p.Apply(now, ops)
@@ -52,7 +52,7 @@ func TestInventedModelsShareALane(t *testing.T) {
 			}
 			const models = 3000
 			for i := range models {
-				ask(fmt.Sprint("model ", i), 10) // takes the whole meter of the model, or the crowd's
+				ask(fmt.Sprint("model ", i), 10) // fills the meter of the model, or the crowd's
 			}
 			for i := range models {
 				if r := ask(fmt.Sprint("model ", i), 10); r.State != store.Waiting {

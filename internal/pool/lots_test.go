@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// lotsSpec draws limits of all kinds, with and without what may be kept of them.
+// lotsSpec returns random limits of all kinds, with and without policies.
 func lotsSpec(t *rapid.T) store.Spec {
 	guard := func() store.Guard {
 		return rapid.SampledFrom([]store.Guard{store.GuardAuto, store.GuardAuto, store.GuardOff, store.GuardStrict}).Draw(t, "guard")
@@ -42,7 +42,7 @@ func lotsSpec(t *rapid.T) store.Spec {
 	}
 }
 
-// drawLots is a step of random operations of tickets that are open.
+// drawLots returns a step of random operations, on new and on open tickets.
 func drawLots(t *rapid.T, limits int, open []store.ID) (ops []store.Op, rest []store.ID) {
 	rest = open
 	alike := rapid.Bool().Draw(t, "alike")
@@ -93,8 +93,8 @@ func drawLots(t *rapid.T, limits int, open []store.ID) (ops []store.Op, rest []s
 	return ops, rest
 }
 
-// Lots are a shorter way of saying the same: whatever is done with their tickets, and however long they stay, the pool
-// decides as if each had a record of its own, and what it tells in the end is the same.
+// The fast path has the same outcome as the full functions. Whatever happens to the tickets of a lot, the pool decides as
+// if each had a record of its own, and reports the same in the end.
 func TestLotsSayTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := lotsSpec(t)
@@ -133,7 +133,7 @@ func TestLotsSayTheSame(t *testing.T) {
 	})
 }
 
-// A crowd of agents, more than are counted one by one, takes the fast path as well, and the history tells the same of it.
+// More agents than maxCallers take the fast path too, and their history is the same.
 func TestLotsOfACrowdSayTheSame(t *testing.T) {
 	spec := classesSpec(store.Limit{Name: "m", Unit: "tokens", Kind: store.Rolling, Size: 1 << 30, Window: time.Minute})
 	now := store.Time(1_700_000_000_000_000)
@@ -190,8 +190,8 @@ func TestLotsOfACrowdSayTheSame(t *testing.T) {
 	check("in the next minute")
 }
 
-// A minute with more agents than periods does not wipe out the history: those beyond the bound are counted together, and no send of theirs
-// takes over a period.
+// A minute with more agents than periods does not wipe out the history. Agents beyond the bound are counted together, and
+// their requests replace no period.
 func TestCrowdedMinuteLeavesTheHistory(t *testing.T) {
 	w := worldOf(t, classesSpec(hourly(1<<30)))
 	w.ask("before", 0, 0, 1)

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// fleet is several processes that share a pool they cannot always reach, and the provider behind.
+// fleet is several processes that share a pool and cannot always reach it, and the provider.
 type fleet struct {
 	*rand.Rand
 	spec    store.Spec
@@ -21,19 +21,19 @@ type fleet struct {
 	now     int64
 	procs   []*proc
 	joined  uint64
-	calm    int // how seldom anything is lost
+	calm    int // the higher, the fewer messages are lost
 	stuck   []stuckTouch
-	granted int // to whom is in touch
-	island  int // to whom is not
-	silence int // steps in which somebody's share was withheld
+	granted int // grants by the pool
+	island  int // grants by processes that are cut off
+	silence int // steps in which a share was withheld
 }
 
-// proc is a process. It knows only what answers have told it.
+// proc is a process. It knows only what results have told it.
 type proc struct {
 	session uint64
 	next    uint64
 	share   int64
-	touched int64 // the latest moment at which the pool may have heard of it
+	touched int64 // latest time at which a report of it may have reached the pool
 	till    int64 // end of its lease
 	cut     bool
 	isle    *policy.Island
@@ -44,15 +44,15 @@ type proc struct {
 type hers struct {
 	*sent
 	id       store.ID // zero: the pool does not know it
-	number   int      // on the island
+	number   int      // of a grant while cut off
 	granted  int64
 	due      int64
 	answered int64
 	closed   int64
-	owed     bool // the pool was not told that it is over
+	owed     bool // the pool does not know yet that it has ended
 }
 
-// stuckTouch is a touch that is on its way for longer than it is good for, perhaps.
+// stuckTouch is a touch that is delayed, perhaps for longer than it is valid.
 type stuckTouch struct {
 	at int64
 	op store.Op
@@ -109,7 +109,7 @@ func (f *fleet) amounts() (a [store.MaxLimits]int64) {
 	return a
 }
 
-// send lets a request go that was granted just now.
+// send sends a request that was just granted.
 func (f *fleet) send(a [store.MaxLimits]int64, ttl int64) *sent {
 	delay := int64(1_000_000) // the slack of all these windows
 	switch f.IntN(3) {
@@ -123,7 +123,7 @@ func (f *fleet) send(a [store.MaxLimits]int64, ttl int64) *sent {
 	return q
 }
 
-// touch says that a process is alive, if that arrives, and hears back, if that does.
+// touch reports a process to the pool. The report or its result may be lost.
 func (f *fleet) touch(c *proc, before ...store.Op) {
 	op := store.Op{Kind: store.OpTouch, ID: store.ID{Session: c.session}, TTL: memberLease, Share: c.share}
 	if c.till != 0 {
@@ -131,10 +131,10 @@ func (f *fleet) touch(c *proc, before ...store.Op) {
 	}
 	fate := f.IntN(f.calm)
 	switch {
-	case fate < 2: // it is lost, for all the process knows
+	case fate < 2: // lost, as far as the process knows
 		c.lose(f, int64(op.Until))
 		return
-	case fate < 4: // it is stuck: what it stands behind too
+	case fate < 4: // delayed
 		if len(before) == 0 && op.Until != 0 {
 			f.stuck = append(f.stuck, stuckTouch{f.now + f.Int64N(20_000_000), op})
 		}
@@ -142,7 +142,7 @@ func (f *fleet) touch(c *proc, before ...store.Op) {
 		return
 	}
 	ops := f.apply(append(before, op)...)
-	if fate < 6 { // the answer is lost
+	if fate < 6 { // the result is lost
 		c.lose(f, max(int64(op.Until), f.now))
 		return
 	}
@@ -152,7 +152,7 @@ func (f *fleet) touch(c *proc, before ...store.Op) {
 	}
 }
 
-// lose makes a process go on alone: the pool heard of it at the latest at touched.
+// lose cuts a process off. Its last report reached the pool at touched at the latest.
 func (c *proc) lose(f *fleet, touched int64) {
 	if c.till == 0 {
 		return // it never reached the pool
@@ -208,7 +208,7 @@ func (c *proc) lose(f *fleet, touched int64) {
 	}
 }
 
-// back is in touch again: first it says what it let go.
+// back reconnects a process. First it reports what it granted on its own.
 func (f *fleet) back(c *proc) {
 	var ops []store.Op
 	for _, q := range c.tickets {
@@ -257,7 +257,7 @@ func countForced(ops []store.Op) (n int) {
 	return n
 }
 
-// ask lets a process ask for something, of the pool or of its island.
+// ask makes a process ask for a grant, from the pool or from its own share.
 func (f *fleet) ask(c *proc) {
 	a := f.amounts()
 	ttl := []int64{2_000_000, 10_000_000, 30_000_000}[f.IntN(3)]
@@ -280,7 +280,7 @@ func (f *fleet) ask(c *proc) {
 	}
 }
 
-// end lets a request be answered and over.
+// end answers and closes a request.
 func (f *fleet) end(c *proc) {
 	if len(c.tickets) == 0 {
 		return
@@ -302,13 +302,13 @@ func (f *fleet) end(c *proc) {
 	}
 }
 
-// oneShot is a call that is no member's.
+// oneShot sends a request of a process that is not a member.
 func (f *fleet) oneShot() {
 	a := f.amounts()
 	op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1_000_000}, Agent: "cli", TTL: 5 * time.Second, Amounts: a, Spent: true}
 	for k := range f.spec.Limits {
 		if f.spec.Limits[k].Kind == store.Concurrency {
-			op.Amounts[k] = 0 // it would hold no place
+			op.Amounts[k] = 0 // it would not hold it
 		}
 	}
 	if f.apply(op)[0].Result.State == store.Granted {
@@ -317,7 +317,7 @@ func (f *fleet) oneShot() {
 	}
 }
 
-// soon lets a request arrive in the time that every limit leaves one without an answer.
+// soon makes a request arrive within the shortest slack of a request without an answer.
 func (q *sent) soon(now int64) { q.arrives = min(q.arrives, now+250_000) }
 
 func (f *fleet) step() {
@@ -352,7 +352,7 @@ func (f *fleet) step() {
 	if f.IntN(100) == 0 && len(f.procs) < 6 {
 		f.join()
 	}
-	if f.IntN(300) == 0 { // one leaves in good order, or is killed, and another one starts
+	if f.IntN(300) == 0 { // a process leaves or is killed, and another one starts
 		i := f.IntN(len(f.procs))
 		if c := f.procs[i]; !c.cut && f.IntN(2) == 0 {
 			f.apply(store.Op{Kind: store.OpTouch, ID: store.ID{Session: c.session}, Spent: true})
@@ -365,9 +365,8 @@ func (f *fleet) step() {
 	}
 }
 
-// Whatever members are cut off for however long, whatever is lost or late on the way, and whoever
-// comes and goes meanwhile: those that can reach the pool and those that cannot, all together, never
-// send a provider more than it allows.
+// All processes together never exceed the provider's limits. Some of them are cut off from the pool for any time,
+// messages are lost or late, and processes come and go.
 func TestMembersThatAreCutOffStayWithinTheLimitsWithAllOthers(t *testing.T) {
 	granted, island, silence, total := 0, 0, 0, 0
 	for seed := range tape.Seeds(t, 150) {

@@ -10,8 +10,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// A million agents, each with a bucket of its own that is not empty, fit in 400 MB. Those that
-// have drained are dropped while others go on, and their records are used again.
+// A million agents with a bucket each that is not empty fit in 400 MB. Drained buckets are dropped during other traffic,
+// and their records are reused.
 func TestMillionLiveBuckets(t *testing.T) {
 	const agents, most = 1_000_000, 400 << 20
 	now := store.Time(1_767_225_600_000_000)
@@ -44,7 +44,7 @@ func TestMillionLiveBuckets(t *testing.T) {
 			p.Apply(now, ops[:1])
 		}
 	}
-	send(0, agents, 30) // which takes half an hour to drain
+	send(0, agents, 30) // takes half an hour to drain
 	if got := p.insts.Len(); got != agents {
 		t.Fatalf("%d meters, want %d", got, agents)
 	}
@@ -82,7 +82,7 @@ func heap() int64 {
 	return int64(m.HeapInuse)
 }
 
-// Windows of subscriptions take no column of the history from units that are reported.
+// Windows of subscriptions get no column of the history, so that all other units have one.
 func TestWindowsOfSubscriptionsHaveNoColumn(t *testing.T) {
 	var limits []store.Limit
 	for _, unit := range []string{"week", "five_hours"} {

@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// A user's place is free again, and the one who has waited longest for it is kept by
-// the pause of its model. The next one gets the place.
+// A concurrency limit per user has room again, and a pause of its model holds the request that has waited longest. The
+// next request gets the room.
 func TestPausedModelDoesNotSitOnAUsersPlace(t *testing.T) {
 	p, err := New(store.Spec{
 		Name: "api", MaxWaiting: 10, Classes: []store.Class{{Name: "p0", Weight: 1}},
@@ -48,8 +48,8 @@ func TestPausedModelDoesNotSitOnAUsersPlace(t *testing.T) {
 	}
 }
 
-// A caller says that it used 2^40 tokens of a limit of a thousand a minute. The others
-// wait for minutes, not for a century.
+// A caller reports that it used 2^40 tokens of a limit of a thousand a minute. The others wait for minutes, not for a
+// century.
 func TestAbsurdUsageDoesNotWedgeThePool(t *testing.T) {
 	p, err := New(store.Spec{
 		Name: "api", MaxWaiting: 10, Classes: []store.Class{{Name: "p0", Weight: 1}},

@@ -47,8 +47,8 @@ func asking(agent string, wait time.Duration) store.Op {
 	return op
 }
 
-// Three hundred keys are refused, one a day, and none of them comes back. Their gates are
-// not kept: there would be so many in the end that the next key's refusal paused everybody.
+// Three hundred keys are refused, one a day, and none of them is used again. Their pause records are dropped. Otherwise
+// there would be maxGates at some time, and the next key's refusal would pause the whole pool.
 func TestKeysThatNeverCameBackDoNotPauseEverybody(t *testing.T) {
 	w := newWorld(t, store.Limit{Name: "places", Kind: store.Concurrency, Size: 10, Guard: store.GuardOff})
 	for i := range 300 {
@@ -70,7 +70,7 @@ func TestKeysThatNeverCameBackDoNotPauseEverybody(t *testing.T) {
 	}
 }
 
-// A ticket that another op of the same batch has ended is not said to be waiting.
+// A ticket that another op of the same batch has ended is not reported as waiting.
 func TestTicketEndedWithinABatchIsNotWaiting(t *testing.T) {
 	w := newWorld(t, store.Limit{Name: "places", Kind: store.Concurrency, Size: 1, Guard: store.GuardOff})
 	w.do(asking("holder", 0))
@@ -85,8 +85,8 @@ func TestTicketEndedWithinABatchIsNotWaiting(t *testing.T) {
 	}
 }
 
-// A limit per model comes while two models wait in one line. A pause of the first model
-// does not hold up the second.
+// A limit per model is added while requests for two models wait in one lane. A pause of the first model does not hold up
+// the second.
 func TestLimitAddedWhileModelsWaitTellsThemApart(t *testing.T) {
 	places := store.Limit{Name: "places", Kind: store.Concurrency, Size: 1, Guard: store.GuardOff}
 	w := newWorld(t, places)
@@ -106,7 +106,7 @@ func TestLimitAddedWhileModelsWaitTellsThemApart(t *testing.T) {
 	}
 }
 
-// A member states a size that cannot be counted exactly. Nothing of its spec is taken on.
+// A member states a size that cannot be counted exactly. The pool applies nothing of its spec.
 func TestSpecThatCannotBeCountedChangesNothing(t *testing.T) {
 	each := store.Limit{
 		Name: "each", Kind: store.Bucket, Size: 1_000_000, Burst: 1_000_000, Window: store.MaxWindow, Per: store.PerAgent, Guard: store.GuardOff,

@@ -15,14 +15,14 @@ type sent struct {
 	amounts       [store.MaxLimits]int64
 }
 
-// provider counts what arrives, exactly, and knows nothing of pools.
+// provider counts arriving requests exactly. It knows nothing about pools.
 type provider struct {
 	limits []store.Limit
 	resets [store.MaxLimits]int64 // any true reset of each fixed window
 	got    []*sent
 }
 
-// check returns what the first limit is that saw more than its size.
+// check describes the first limit that was exceeded.
 func (v *provider) check() error {
 	slices.SortStableFunc(v.got, func(a, b *sent) int { return cmp.Compare(a.arrives, b.arrives) })
 	for k := range v.limits {
@@ -99,8 +99,8 @@ func (v *provider) places(k int) (worst int64) {
 	return worst
 }
 
-// closing ends a request, half of the time with less than it was charged, which is what the
-// provider counted.
+// closing returns the close of a request. Half of the time it used less than it was charged, and the provider counted
+// the smaller amount.
 func closing(rng *rand.Rand, id store.ID, q *sent, limits int) store.Op {
 	op := store.Op{Kind: store.OpClose, ID: id}
 	if rng.IntN(2) == 0 {

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// Records that a million agents have one of are kept to whole cache lines.
+// Records that each agent has are a whole number of cache lines.
 func TestRecordsKeepTheirSize(t *testing.T) {
 	if n := unsafe.Sizeof(caller{}); n != 64 {
 		t.Errorf("a caller takes %d bytes", n)

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// stating is a statement of sizes of two limits.
+// stating returns a spec that states the sizes of two limits.
 func stating(member string, sizes ...int64) store.Spec {
 	s := spec()
 	s.Member = member
@@ -60,7 +60,8 @@ func TestDueIsTheSmallestSizeThatIsStated(t *testing.T) {
 	}
 }
 
-// Whatever was stated before, a limit ends up with the smallest size that is stated now, and belongs to one who states it.
+// A limit ends up with the smallest size that is stated now, whatever was stated before. The pool names a member
+// that states it.
 func TestSettleForgetsWhatWasStated(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -96,7 +97,7 @@ func TestSettleForgetsWhatWasStated(t *testing.T) {
 	})
 }
 
-// A session that restates speaks for those before it, and one that only looks states nothing.
+// A session that restates replaces what the sessions before it stated. A read-only session states nothing.
 func TestSaid(t *testing.T) {
 	t.Parallel()
 	var s Said

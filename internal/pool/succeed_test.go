@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// restate states other limits: some gone, some new, some changed, in another order.
+// restate states other limits: some are removed, some new, some changed, and the order differs.
 func (c *chaos) restate(t *testing.T) {
 	limits := slices.Clone(c.spec.Limits)
 	for range 1 + c.IntN(3) {
@@ -55,7 +55,8 @@ func (c *chaos) restate(t *testing.T) {
 	c.p.Serve(c.now)
 }
 
-// even makes an operation ask as a gate does: for the same of all limits of a unit, and for nothing of those that are gone.
+// even makes an operation ask as a sluice.Gate does: for the same amount from all limits of a unit, and for nothing from
+// retired limits.
 func (c *chaos) even(op *store.Op) {
 	first := map[string]int64{}
 	for i := range c.p.spec.Limits {
@@ -71,7 +72,7 @@ func (c *chaos) even(op *store.Op) {
 	}
 }
 
-// However often limits change under those who use them, everything is counted, and nothing is left over in the end.
+// Limits change often while they are used. Every reference is counted, and no records are left over in the end.
 func TestNothingIsLeftWhenLimitsAreRestated(t *testing.T) {
 	for seed := range tape.Seeds(t, 100) {
 		c, err := newChaos(1000 + seed)
