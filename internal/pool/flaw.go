@@ -53,7 +53,7 @@ func isPage(f string) bool {
 	return strings.Contains(f, "/") && (f[0] >= 'A' && f[0] <= 'Z' || strings.HasPrefix(f, "once/") || strings.HasPrefix(f, "past/"))
 }
 
-// flaw describes what is wrong with a field that must hold at least least numbers, or returns "".
+// flaw describes what is wrong with a field, or returns "". The field must hold least numbers or more.
 func (im image) flaw(field string, least int) string {
 	s, there := im[field]
 	if !there {

@@ -7,39 +7,38 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// lease is what an agent's heartbeats keep alive.
+// lease is an agent's membership in the fleet. Heartbeats keep it alive.
 type lease struct {
 	name, user, machine int32
 	since, expires      int64
-	slotTill            int64  // 0: it has no slot
-	session             uint64 // that sent the last heartbeat
-	before              uint64 // another one of the same machine, and until when it is good
-	beforeTill          int64
+	slotTill            int64  // end of its slot; 0: it has none
+	session             uint64 // session that sent the last heartbeat
+	before              uint64 // another session of the same machine that sends heartbeats too; 0: none
+	beforeTill          int64  // end of the lease by the heartbeats of before
 	waits               [store.MaxWaits]int32
 	n                   uint8
 	class               uint8
 }
 
-// left marks a caller that has taken its leave: it is dead until it asks again.
+// left is the class of a caller that has left. It is not live until it asks again.
 const left = 0xff
 
-// heard notes that an agent asks: it is alive.
+// heard notes a request of an agent, which makes the agent live.
 func (p *Pool) heard(caller int32, class uint8) {
 	rec := p.callers.recs.At(caller)
 	rec.class, rec.asked = class, p.age()
 	if p.lease > 0 {
-		p.aliveTill[class] = max(p.aliveTill[class], p.now+p.lease) // a heartbeat may have said for longer
+		p.aliveTill[class] = max(p.aliveTill[class], p.now+p.lease) // a heartbeat may have asked for a longer lease
 	}
 }
 
-// alive reports whether a class has an agent that is alive: one with a lease, one that asked
-// within the length of a lease, or one that waits.
+// alive reports whether a class is live: one of its agents holds a lease, waits, or asked within the length of a lease.
 func (p *Pool) alive(class int) bool {
 	return p.lease > 0 && (p.now < p.aliveTill[class] || p.queue.Waiting(rankOf(class)) > 0 ||
 		class == 0 && p.queue.Waiting(emergency) > 0)
 }
 
-// living returns the set of classes that are alive.
+// living returns the set of live classes.
 func (p *Pool) living() (set uint16) {
 	for c := range p.spec.Classes {
 		if p.alive(c) {
@@ -49,8 +48,8 @@ func (p *Pool) living() (set uint16) {
 	return set
 }
 
-// nextDeath returns when the next class but one will be dead if it is not heard of: what was
-// kept for it is then free.
+// nextDeath returns when the next class, except but, will no longer be live if only time passes. The room kept for it is
+// free then.
 func (p *Pool) nextDeath(but uint8) int64 {
 	at := int64(meter.Never)
 	for c := range p.spec.Classes {
@@ -61,7 +60,8 @@ func (p *Pool) nextDeath(but uint8) int64 {
 	return at
 }
 
-// deathOf returns when time alone will make a class dead: not while one of it waits.
+// deathOf returns when a class will no longer be live if only time passes. It returns meter.Never while a request of the
+// class waits, or if the class is not live.
 func (p *Pool) deathOf(class int) int64 {
 	if t := p.aliveTill[class]; t > p.now && p.queue.Waiting(rankOf(class)) == 0 && (class > 0 || p.queue.Waiting(emergency) == 0) {
 		return t
@@ -69,8 +69,8 @@ func (p *Pool) deathOf(class int) int64 {
 	return meter.Never
 }
 
-// heartbeat takes or keeps an agent's lease, and with it its user's slot: the check and the
-// taking are one step.
+// heartbeat creates or renews an agent's lease, and takes a slot of its user if op asks for one. Checking for a free slot
+// and taking it are one step.
 func (p *Pool) heartbeat(op *store.Op) {
 	if p.lease == 0 || !p.validMember(op) {
 		refuse(op, store.CodeInvalid, -1, 0)
@@ -79,12 +79,12 @@ func (p *Pool) heartbeat(op *store.Op) {
 	if p.leases.Len() >= store.MaxLeases {
 		p.bury()
 	}
-	p.burySome(2) // not all of them: a large fleet would pay for it with every heartbeat
+	p.burySome(2) // checking all leases would make every heartbeat of a large fleet expensive
 	agent, user := p.names.Hold(op.Agent), p.names.Hold(op.User)
 	caller := p.callers.of(&p.names, agent)
 	rec := p.callers.recs.At(caller)
 	if rec.lease != 0 {
-		p.buryOne(rec.lease) // one that has run out is taken anew
+		p.buryOne(rec.lease) // an expired lease is created again
 	}
 	code, at := store.CodeNone, int64(0)
 	if free := p.slotFree(user, rec.lease, op.Slots.Max); free > p.now {
@@ -129,6 +129,7 @@ func (p *Pool) heartbeat(op *store.Op) {
 	op.Result.State = store.Granted
 }
 
+// validMember reports whether the fields of a heartbeat are in range.
 func (p *Pool) validMember(op *store.Op) bool {
 	if op.Agent == "" || max(len(op.Agent), len(op.User), len(op.Machine)) > store.MaxName || len(op.WaitsFor) > store.MaxWaits {
 		return false
@@ -143,8 +144,8 @@ func (p *Pool) validMember(op *store.Op) bool {
 		(s.Max == 0 || s.TTL > 0 && s.TTL <= store.MaxTTL)
 }
 
-// heldBy notes which session keeps a lease alive. Two processes of one machine may both do so;
-// if the later one leaves, the other still has it.
+// heldBy notes the session that renews a lease. Two processes of one machine may both renew it: if one leaves, the other
+// still holds it. shared says that the lease was valid and held on the same machine before.
 func (l *lease) heldBy(session uint64, shared bool) {
 	if l.session == session {
 		return
@@ -156,6 +157,7 @@ func (l *lease) heldBy(session uint64, shared bool) {
 	l.session = session
 }
 
+// setWaits sets the names of the agents that a lease's agent waits for.
 func (p *Pool) setWaits(l *lease, names []string) {
 	was, n := l.waits, l.n
 	l.n = 0
@@ -168,15 +170,15 @@ func (p *Pool) setWaits(l *lease, names []string) {
 	}
 }
 
-// slotFree returns when a user who has most slots has one for the agent whose lease is mine:
-// now, if it has one or there is no bound.
+// slotFree returns when a user with most slots has one for the agent with lease mine. It returns now if a slot is free,
+// if the agent has one already, or if most is 0, which means no bound.
 func (p *Pool) slotFree(user, mine int32, most int) int64 {
 	if most == 0 {
 		return p.now
 	}
 	if mine != 0 {
 		if l := p.leases.At(mine); l.user == user && l.slotTill > p.now {
-			return p.now // it keeps what it has, though there may be fewer now
+			return p.now // it keeps its slot, even if the bound is smaller now
 		}
 	}
 	var taken []int64
@@ -192,10 +194,10 @@ func (p *Pool) slotFree(user, mine int32, most int) int64 {
 		return p.now
 	}
 	slices.Sort(taken)
-	return taken[over] // there may be more than there may be now
+	return taken[over] // more than most can be taken, if the bound was larger before
 }
 
-// leave gives an agent's lease and slot back, unless another process holds it.
+// leave ends an agent's lease and frees its slot, unless another process holds the lease too.
 func (p *Pool) leave(op *store.Op) {
 	op.Result.State = store.Ended
 	if op.Agent == "" || len(op.Agent) > store.MaxName {
@@ -219,8 +221,8 @@ func (p *Pool) leave(op *store.Op) {
 	}
 }
 
-// handOn reports whether a lease stays although one leaves it: another process has taken it
-// over, or has held it as well. One that names no machine speaks for all.
+// handOn reports whether a lease stays when op leaves it, because another process has taken it over or holds it too. An
+// op without a machine ends the lease for all processes.
 func (p *Pool) handOn(l *lease, op *store.Op) bool {
 	switch {
 	case op.Machine == "" || l.expires <= p.now:
@@ -238,14 +240,14 @@ func (p *Pool) handOn(l *lease, op *store.Op) bool {
 	return true
 }
 
-// bury drops leases that have run out.
+// bury drops all expired leases.
 func (p *Pool) bury() {
 	for i := int32(1); i < p.leases.End(); i++ {
 		p.buryOne(i)
 	}
 }
 
-// burySome looks at some of them: who sends no heartbeats does not call bury either.
+// burySome checks n leases and drops the expired ones. Steps call it too, because heartbeats may stop.
 func (p *Pool) burySome(n int) {
 	for range n {
 		if p.sweepDead++; p.sweepDead >= p.leases.End() {
@@ -256,6 +258,7 @@ func (p *Pool) burySome(n int) {
 	}
 }
 
+// buryOne drops a lease if it has expired and its slot too.
 func (p *Pool) buryOne(i int32) {
 	if l := p.leases.At(i); l.name != 0 && l.expires <= p.now && l.slotTill <= p.now {
 		caller := p.names.Tags(l.name)[callerTag]
@@ -274,7 +277,7 @@ func (p *Pool) dropLease(i int32) {
 	p.leases.Free(i)
 }
 
-// countLiving works out anew when each class will be dead: one of its agents has left.
+// countLiving computes again until when each class is live, after an agent has left or changed its class.
 func (p *Pool) countLiving() {
 	p.aliveTill = [store.MaxClasses]int64{}
 	for i := int32(1); i < p.leases.End(); i++ {
@@ -289,8 +292,7 @@ func (p *Pool) countLiving() {
 	}
 }
 
-// launch tells when a job should start, so that those that would start together are spread
-// over op.Wait.
+// launch returns when a job should start, so that jobs that would start together are spread over op.Wait.
 func (p *Pool) launch(op *store.Op) {
 	if op.Wait < 0 || op.Wait > store.MaxTTL {
 		refuse(op, store.CodeInvalid, -1, 0)

@@ -99,7 +99,7 @@ func (s *statement) within(window, off int64) bool {
 	return ok && s.in >= from && s.in <= to
 }
 
-// longer returns a window of a minute, an hour or a day that is longer than than and whose bucket would state the same.
+// longer returns the first window of a minute, an hour and a day that exceeds than and whose bucket would state the same.
 // It returns 0 if there is none, or if the response is too coarse to tell.
 func (s *statement) longer(than int64) int64 {
 	off := int64(resetError)

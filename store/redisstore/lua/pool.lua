@@ -1043,7 +1043,7 @@ F.pool_Pool_heartbeat = function(op) -- internal/pool/leases.go:74
  once[op[9]+11] = once[op[9]+11] > l[5] and once[op[9]+11] or l[5]
  op[45] = 0
 end
-F.pool_Pool_leave = function(op) -- internal/pool/leases.go:199
+F.pool_Pool_leave = function(op) -- internal/pool/leases.go:201
  op[45] = 3
  if op[4] == "" or #op[4] > 256 then return end
  local agent = F.flat_Names_Hold(op[4])
@@ -1059,7 +1059,7 @@ F.pool_Pool_leave = function(op) -- internal/pool/leases.go:199
  F.flat_Names_Drop(agent)
  if i ~= 0 then F.pool_Pool_dropCaller(i) end
 end
-F.pool_Pool_launch = function(op) -- internal/pool/leases.go:294
+F.pool_Pool_launch = function(op) -- internal/pool/leases.go:296
  if op[29] < 0 or op[29] > 86400000000000 then
   F.pool_refuse(op, 9, -1, 0)
   return 
@@ -1706,7 +1706,7 @@ F.pool_Pool_dropInst = function(i) -- internal/pool/insts.go:126
  if in_[28] ~= 0 then slabFree(S_models, in_[28]) end
  slabFree(S_insts, i)
 end
-F.pool_Pool_burySome = function(n) -- internal/pool/leases.go:249
+F.pool_Pool_burySome = function(n) -- internal/pool/leases.go:251
  for t1_ = 0, n - 1 do
   once[23] = once[23] + 1
   if once[23] >= slabEnd(S_leases) then
@@ -2288,7 +2288,7 @@ F.pause_State_Resume = function(g, t) -- internal/pause/pause.go:284
  end
  g[4], g[5] = 0, 0
 end
-F.pool_Pool_validMember = function(op) -- internal/pool/leases.go:132
+F.pool_Pool_validMember = function(op) -- internal/pool/leases.go:133
  if op[4] == "" or max(#op[4], #op[5], #op[41]) > 256 or #op[42] > 16 then return false end
  local t2_ = op[42]
  for t1_ = 0, #t2_ - 1 do
@@ -2298,7 +2298,7 @@ F.pool_Pool_validMember = function(op) -- internal/pool/leases.go:132
  local s = copy_(op, 42, 2)
  return op[9] < cfg[3] and op[31] >= 0 and op[31] <= 86400000000000 and s[1] >= 0 and s[1] <= 1048576 and (s[1] == 0 or (s[2] > 0 and s[2] <= 86400000000000))
 end
-F.pool_Pool_bury = function() -- internal/pool/leases.go:242
+F.pool_Pool_bury = function() -- internal/pool/leases.go:244
  local i = 1
  while i < slabEnd(S_leases) do
   F.pool_Pool_buryOne(i)
@@ -2315,7 +2315,7 @@ F.pool_callers_of = function(agent) -- internal/pool/callers.go:47
  end
  return tag[tag_o+1]
 end
-F.pool_Pool_buryOne = function(i) -- internal/pool/leases.go:259
+F.pool_Pool_buryOne = function(i) -- internal/pool/leases.go:262
  local l = S_leases[i] or ld(S_leases, i)
  if l[1] ~= 0 and l[5] <= once[1] and l[6] <= once[1] then
   local caller = far(1, F.flat_Names_Tags(l[1]))
@@ -2323,7 +2323,7 @@ F.pool_Pool_buryOne = function(i) -- internal/pool/leases.go:259
   F.pool_Pool_dropCaller(caller)
  end
 end
-F.pool_Pool_slotFree = function(user, mine, most) -- internal/pool/leases.go:173
+F.pool_Pool_slotFree = function(user, mine, most) -- internal/pool/leases.go:175
  if most == 0 then return once[1] end
  if mine ~= 0 then
   local l = S_leases[mine] or ld(S_leases, mine)
@@ -2351,13 +2351,13 @@ F.pool_Pool_dropCaller = function(i) -- internal/pool/crowd.go:156
  F.flat_Names_Drop(c[1])
  slabFree(S_crecs, i)
 end
-F.pool_lease_heldBy = function(l, session, shared) -- internal/pool/leases.go:148
+F.pool_lease_heldBy = function(l, session, shared) -- internal/pool/leases.go:149
  if l[7] == session then return end
  l[8], l[9] = 0, 0
  if shared then l[8], l[9] = l[7], l[5] end
  l[7] = session
 end
-F.pool_Pool_setWaits = function(l, names) -- internal/pool/leases.go:159
+F.pool_Pool_setWaits = function(l, names) -- internal/pool/leases.go:161
  local was, n = copy_(l, 9, 16), l[26]
  l[26] = 0
  local t2_ = names
@@ -2368,7 +2368,7 @@ F.pool_Pool_setWaits = function(l, names) -- internal/pool/leases.go:159
  end
  for i = 0, n - 1 do F.flat_Names_Drop(was[i+1]) end
 end
-F.pool_Pool_countLiving = function() -- internal/pool/leases.go:278
+F.pool_Pool_countLiving = function() -- internal/pool/leases.go:281
  clear_(once, 10, 8)
  do
   local i = 1
@@ -2387,7 +2387,7 @@ F.pool_Pool_countLiving = function() -- internal/pool/leases.go:278
   i = i + 1
  end
 end
-F.pool_Pool_handOn = function(l, op) -- internal/pool/leases.go:224
+F.pool_Pool_handOn = function(l, op) -- internal/pool/leases.go:226
  if op[41] == "" or l[5] <= once[1] then return false
  elseif l[7] ~= op[2] or F.flat_Names_Text(l[3]) ~= op[41] then
   if l[8] == op[2] then l[8] = 0 end
@@ -2397,7 +2397,7 @@ F.pool_Pool_handOn = function(l, op) -- internal/pool/leases.go:224
  l[8] = 0
  return true
 end
-F.pool_Pool_dropLease = function(i) -- internal/pool/leases.go:267
+F.pool_Pool_dropLease = function(i) -- internal/pool/leases.go:270
  local l = S_leases[i] or ld(S_leases, i)
  F.pool_Pool_setWaits(l, {})
  F.flat_Names_Drop(l[2])
@@ -2765,7 +2765,7 @@ F.pool_headerTime_slowerThan = function(h, h_o, d, r) -- internal/pool/header.go
  return h[h_o+18] > 0 and d[2] == 0 and h[h_o+18] > F.meter_SlowBeyond(d, r)
 end
 F.meter_SlackOf = function(d, r) return F.meter_Ring_slack(r, d) end -- internal/meter/ring.go:177
-F.pool_Pool_alive = function(class) -- internal/pool/leases.go:37
+F.pool_Pool_alive = function(class) -- internal/pool/leases.go:36
  return cfg[49] > 0 and (once[1] < once[class+11] or F.order_Queue_Waiting(F.pool_rankOf(class)) > 0 or (class == 0 and F.order_Queue_Waiting(0) > 0))
 end
 F.policy_Pace_AllowsAll = function(p, t, amount, size, window) -- internal/policy/pace.go:32
@@ -4828,7 +4828,7 @@ F.pool_Pool_amber = function(in_, d, room, size) -- internal/pool/stock.go:266
  if cfg[31] ~= 0 then green[2] = 0 end
  return room < F.policy_Floor_At(green, once[1])
 end
-F.pool_Pool_living = function() -- internal/pool/leases.go:43
+F.pool_Pool_living = function() -- internal/pool/leases.go:42
  local set = 0
  for c = 0, cfg[3] - 1 do if F.pool_Pool_alive(c) then set = bor(set, (1 * 2^(c))) end end
  return set
@@ -4846,7 +4846,7 @@ F.policy_Shares_Floor = function(s, class, light) -- internal/policy/share.go:38
  end
  return highest + others
 end
-F.pool_Pool_nextDeath = function(but) -- internal/pool/leases.go:54
+F.pool_Pool_nextDeath = function(but) -- internal/pool/leases.go:53
  local at = 9007199254740992
  for c = 0, cfg[3] - 1 do if c ~= but then at = min(at, F.pool_Pool_deathOf(c)) end end
  return at
