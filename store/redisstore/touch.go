@@ -36,7 +36,7 @@ func (st *state) touch() (changed bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.lost == nil && st.epoch == epoch {
-		st.proc.Touched(&ops[0].Result)
+		st.proc.Touched(&ops[0])
 	}
 	return st.proc.Share() == 0 || st.proc.Share() != op.Share
 }

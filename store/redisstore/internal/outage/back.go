@@ -188,7 +188,7 @@ func (p *Process) loosen(now store.Time) {
 func (p *Process) End(b *Return) (told []store.ID, later []store.Op) {
 	o := p.lost
 	if b.touch >= 0 {
-		p.Touched(&b.Ops[b.touch].Result)
+		p.Touched(&b.Ops[b.touch])
 	}
 	for id, tk := range o.held {
 		tk.number = -1

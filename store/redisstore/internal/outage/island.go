@@ -27,7 +27,11 @@ func (p *Process) newIsland(now store.Time, roundTrip time.Duration) *island {
 		return nil
 	}
 	rtt := store.Time(roundTrip.Microseconds())
-	start := max(m.heard, m.pending).Add(silentAfter)
+	start := m.heard
+	for _, until := range m.pending {
+		start = max(start, until)
+	}
+	start = start.Add(silentAfter)
 	is := &island{meters: map[meterKey]int{}, blind: map[meterKey]bool{}, start: start, rtt: rtt}
 	var limits []policy.IslandLimit
 	add := func(k meterKey, c *charges) {

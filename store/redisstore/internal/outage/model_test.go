@@ -299,7 +299,7 @@ func (w *world) step(cuts bool) {
 		if second && !p.lost {
 			op, _ := p.Touch(w.now)
 			if ops := []store.Op{op}; p.call(ops) {
-				p.Touched(&ops[0].Result)
+				p.Touched(&ops[0])
 			}
 		}
 		if second && !p.lost && w.now/1_000_000%3 == 0 {

@@ -69,10 +69,17 @@ func (r *rig) noted(op store.Op, state store.State) store.ID {
 // joins has the pool tell the process its share.
 func (r *rig) joins(share int64) {
 	r.Helper()
-	if _, member := r.Touch(r.now); !member {
+	op, member := r.Touch(r.now)
+	if !member {
 		r.Fatal("it is no member")
 	}
-	r.Touched(&store.Result{State: store.Granted, Now: r.now, Share: share})
+	r.touched(op, share)
+}
+
+// touched has the pool answer a touch now.
+func (r *rig) touched(op store.Op, share int64) {
+	op.Result = store.Result{State: store.Granted, Now: r.now, Share: share}
+	r.Touched(&op)
 }
 
 // alone decides an operation without the store.
@@ -385,9 +392,32 @@ func TestLeaveCancelsWhatWaitsAndEndsTheMembership(t *testing.T) {
 		t.Error("it is still a member")
 	}
 	// The answer to a touch from before gives the next member no share: the pool hears the farewell after it.
-	r.Touched(&store.Result{State: store.Granted, Now: r.now, Share: 2})
+	r.touched(store.Op{}, 2)
 	r.Join(r.session)
 	if r.Share() != 0 {
 		t.Error("a new member has the share of one that left")
+	}
+}
+
+// A touch that was not answered may still reach the store, and an answer that comes late changes nothing.
+func TestAnswersToTouchesMayOvertakeEachOther(t *testing.T) {
+	t.Parallel()
+	for _, answered := range []bool{false, true} {
+		r := newRig(t, store.FailShare, perMinute(10))
+		r.noted(store.Op{Kind: store.OpRenew, ID: r.noted(ask(1), store.Granted), Wait: -1}, store.Waiting)
+		first, _ := r.Touch(r.now)
+		first.Result = store.Result{State: store.Granted, Now: r.now, Share: 2}
+		r.pass(time.Second)
+		second, _ := r.Touch(r.now)
+		r.touched(second, 3)
+		begins := first.Until
+		if answered {
+			r.Touched(&first)
+			begins = r.now
+		}
+		r.Begin(r.now, 0)
+		if _, next := r.Serve(r.now); r.Share() != 3 || next != begins.Add(3*time.Second) {
+			t.Errorf("answered %v: one part in %d, from %v on, want 3 from %v on", answered, r.Share(), next, begins.Add(3*time.Second))
+		}
 	}
 }

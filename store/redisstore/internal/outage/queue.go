@@ -15,6 +15,7 @@ type localWaiter struct {
 	retry    store.Time // when to ask again; 0: not before the store is back
 	order    int64      // of arrival
 	stored   bool       // it waits in the store as well
+	renewed  bool       // it waits to be renewed, and is not granted here
 }
 
 // acquire decides an acquire within the share.
@@ -191,7 +192,7 @@ func (p *Process) Serve(now store.Time) (told []store.ID, next store.Time) {
 			continue
 		}
 		ok, retry := false, store.Time(0)
-		if !p.claimed(claims, w.tk) {
+		if !w.renewed && !p.claimed(claims, w.tk) {
 			ok, retry = p.allow(w.tk, now)
 		}
 		if ok {

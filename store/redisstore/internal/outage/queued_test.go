@@ -301,18 +301,42 @@ func TestBothNumbersMeanTheSameTicket(t *testing.T) {
 	}
 }
 
-// A ticket that was renewed is known to its caller by its number. It waits for the store.
-func TestARenewedTicketWaitsForTheStore(t *testing.T) {
-	t.Parallel()
+// renewing is a process that loses the store while a ticket waits to be renewed.
+func renewing(t *testing.T) (*rig, store.ID) {
 	r := newRig(t, store.FailShare, perMinute(10))
 	id := r.noted(ask(1), store.Granted)
 	r.noted(store.Op{Kind: store.OpRenew, ID: id, Wait: -1}, store.Waiting)
 	r.joins(2)
 	r.Begin(r.now, 0)
-	if told := r.served(); len(told) > 0 {
-		t.Errorf("%v were granted", told)
+	if told, next := r.Serve(r.now); len(told) > 0 || next != r.now.Add(3*time.Second) {
+		t.Errorf("%v were told, the next is at %v", told, next)
 	}
 	r.is(r.alone(poll(id)), store.Waiting)
+	return r, id
+}
+
+// A ticket that waits to be renewed ends when the process may use its share: its caller asks anew and gets some of it.
+func TestATicketThatWaitsToBeRenewedEndsWhenTheShareBegins(t *testing.T) {
+	t.Parallel()
+	r, id := renewing(t)
+	r.pass(3 * time.Second)
+	if told, _ := r.Serve(r.now); !slices.Equal(told, []store.ID{id}) {
+		t.Errorf("%v were told", told)
+	}
+	r.is(r.alone(poll(id)), store.Ended)
+	r.pass(70 * time.Second) // what was charged before has come back
+	r.is(r.alone(ask(1)), store.Granted)
+	if got := kinds(r.Return(r.now).Ops, id); !slices.Equal(got, []store.OpKind{store.OpCancel}) {
+		t.Errorf("of the one that waited the store is told %v", got)
+	}
+}
+
+// If the store is back before that, the ticket goes on waiting there, in its place.
+func TestATicketThatWaitsToBeRenewedKeepsItsPlaceInAShortOutage(t *testing.T) {
+	t.Parallel()
+	r, id := renewing(t)
+	r.pass(time.Second)
+	r.Serve(r.now)
 	r.End(r.Return(r.now))
 	if queued := r.Queued(); !slices.Equal(queued, []store.ID{id}) {
 		t.Errorf("%v wait in the store", queued)

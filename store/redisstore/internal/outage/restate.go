@@ -53,7 +53,7 @@ func (p *Process) Restated(ops []store.Op) (over []store.ID) {
 		op := &ops[i]
 		switch op.Kind {
 		case store.OpTouch:
-			p.Touched(&op.Result)
+			p.Touched(op)
 		case store.OpAcquire:
 			if p.stored[op.ID] != nil && op.Result.State != store.Waiting {
 				over = append(over, op.ID)

@@ -1,6 +1,7 @@
 package outage
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -13,11 +14,11 @@ const (
 
 // membership is this process as a member of a pool. All its sessions share it.
 type membership struct {
-	sessions int        // of this process that make it a member
-	share    int64      // the share last told is 1/share of the pool; 0: none
-	heard    store.Time // when the pool last answered a touch
-	expires  store.Time // when its lease ends, counted from then
-	pending  store.Time // until when a touch without an answer may still take effect; 0: all were answered
+	sessions int          // of this process that make it a member
+	share    int64        // the share last told is 1/share of the pool; 0: none
+	heard    store.Time   // when the pool last answered a touch
+	expires  store.Time   // when its lease ends, counted from then
+	pending  []store.Time // until when touches without an answer may still take effect
 }
 
 // Share returns n if the process was last told a share of 1/n of the pool, and 0 if it has none.
@@ -30,17 +31,22 @@ func (p *Process) Touch(now store.Time) (op store.Op, member bool) {
 		return op, false
 	}
 	op = store.Op{Kind: store.OpTouch, ID: p.memberID(), Share: m.share, Until: now.Add(touchWithin)}
-	m.pending = max(m.pending, op.Until)
+	m.pending = append(slices.DeleteFunc(m.pending, func(until store.Time) bool { return until <= now }), op.Until)
 	return op, true
 }
 
-// Touched records the result of Touch.
-func (p *Process) Touched(r *store.Result) {
-	m := &p.member
+// Touched records the result of Touch. Results may arrive in another order than the touches were sent.
+func (p *Process) Touched(op *store.Op) {
+	m, r := &p.member, &op.Result
 	if m.sessions == 0 {
 		return
 	}
-	m.pending = 0
+	if i := slices.Index(m.pending, op.Until); i >= 0 {
+		m.pending = slices.Delete(m.pending, i, i+1)
+	}
+	if r.Now < m.heard {
+		return // the result of a later touch is known
+	}
 	if r.State != store.Granted {
 		if r.Reason.Code == store.CodeFull {
 			m.share = 0

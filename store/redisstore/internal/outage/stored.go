@@ -50,14 +50,19 @@ func (p *Process) unstore(id store.ID) {
 	}
 }
 
-// enter returns the entry in the local queue for a ticket that waits in the store, or nil if it waits there only. A
-// renewed ticket waits there only: its caller knows it by its number, and grants here have numbers of their own.
+// enter returns the entry in the local queue for a ticket that waits in the store, or nil if it waits there only. The
+// caller of a renewed ticket knows it by its number, and grants here have numbers of their own. So a renewed ticket ends
+// when the share begins, and its caller acquires anew.
 func (p *Process) enter(w *storeWaiter) *localWaiter {
 	s := p.sessions[w.tk.id.Session]
-	if p.lost == nil || s == nil || p.Mode(s) != store.FailShare || !w.kept || w.renewed {
+	if p.lost == nil || s == nil || p.Mode(s) != store.FailShare || !w.kept {
 		return nil
 	}
-	return &localWaiter{tk: w.tk, deadline: w.deadline, order: w.order, stored: true}
+	i := &localWaiter{tk: w.tk, deadline: w.deadline, order: w.order, stored: true, renewed: w.renewed}
+	if start := p.lost.island.start; w.renewed && (i.deadline == 0 || start < i.deadline) {
+		i.deadline = start
+	}
+	return i
 }
 
 // enterAll queues all tickets here that wait in the store.
