@@ -61,6 +61,8 @@ func TestShownConfigurationHasNoPassword(t *testing.T) {
 		"store: redis+sentinel://a:1,b:2/main?sentinel_user=u&sentinel_password=SECRET&timeout=1s\n": "?sentinel_user=u&sentinel_password=***&timeout=1s",
 		"store: redis+sentinel://a/main?sentinel_password=$$SECRET\n":                                "?sentinel_password=***",
 		"store: \"redis+sentinel://a/main?sentinel_password=${HELD}\"\n":                             "?sentinel_password=${HELD}",
+		"alerts: {webhook: \"https://hooks.example.com/services/SECRET?x=SECRET\"}\n":                "https://hooks.example.com/***",
+		"alerts: {webhook: \"https://hooks.example.com/${HELD}\"}\n":                                 "https://hooks.example.com/${HELD}",
 	} {
 		f, err := Parse("f.yaml", []byte(text), func(string) (string, bool) { return "SECRET", true })
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -109,9 +110,17 @@ func (f *File) remember(doc *strictyaml.Doc) {
 // reveal nothing.
 var parameter = regexp.MustCompile(`([?&][A-Za-z_]*password=)([^&#\s"'$]|\$\$)[^&#\s"']*`)
 
-// Show returns [File.YAML] for people to read, with passwords in addresses masked.
+// Show returns [File.YAML] for people to read, with passwords in addresses masked. It shows only the host of an alerts
+// webhook, unless a variable holds the address.
 func (f *File) Show() ([]byte, error) {
-	text, err := f.YAML()
+	shown := *f
+	if s, ok := f.sources["alerts.webhook"]; f.Alerts.Webhook != "" && (!ok || s.text != f.Alerts.Webhook) {
+		shown.Alerts.Webhook = masked
+		if u, err := url.Parse(f.Alerts.Webhook); err == nil && u.Host != "" {
+			shown.Alerts.Webhook = u.Scheme + "://" + u.Host + "/" + masked
+		}
+	}
+	text, err := shown.YAML()
 	return parameter.ReplaceAll([]byte(strictyaml.Mask(string(text))), []byte("${1}***")), err
 }
 

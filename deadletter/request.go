@@ -56,7 +56,8 @@ func isSecret(name string) bool {
 const leastSecret = 8
 
 // NewRequest returns the request of an entry without its secrets. It leaves out headers and query parameters with a
-// telling name or a value that looks like a key, and the headers named in secrets. The body is left out if it contains
+// telling name or a value that looks like a key, headers that hold an address or a parameter with a secret, and the
+// headers named in secrets. The body is left out if it contains
 // one of those values, or has more than most bytes. whole is false if body is only the beginning.
 func NewRequest(method, path string, h http.Header, body []byte, whole bool, most int64, secrets ...string) *Request {
 	r := &Request{Method: method, Header: http.Header{}, Answers: []Answer{}}
@@ -64,7 +65,7 @@ func NewRequest(method, path string, h http.Header, body []byte, whole bool, mos
 	for name, list := range h {
 		switch {
 		case slices.Contains(aboutOneSend, name) || strings.HasPrefix(name, "X-Sluice-") || strings.HasPrefix(name, "X-Forwarded-"):
-		case isSecret(name) || slices.ContainsFunc(secrets, func(s string) bool { return strings.EqualFold(s, name) }) || slices.ContainsFunc(list, LooksSecret):
+		case isSecret(name) || slices.ContainsFunc(secrets, func(s string) bool { return strings.EqualFold(s, name) }) || slices.ContainsFunc(list, LooksSecret) || slices.ContainsFunc(list, holdsSecret):
 			r.Left = append(r.Left, name)
 			for _, v := range list {
 				values = append(values, v, v[strings.LastIndexByte(v, ' ')+1:]) // "Bearer KEY"
@@ -111,6 +112,23 @@ func NewRequest(method, path string, h http.Header, body []byte, whole bool, mos
 		r.Body = Text(body)
 	}
 	return r
+}
+
+// holdsSecret reports whether the value of a header contains a parameter with a telling name, as Referer and Baggage may,
+// or an address with a password.
+func holdsSecret(value string) bool {
+	if _, rest, ok := strings.Cut(value, "://"); ok {
+		host, _, _ := strings.Cut(rest, "/")
+		if strings.Contains(host, "@") {
+			return true
+		}
+	}
+	for part := range strings.FieldsFuncSeq(value, func(c rune) bool { return strings.ContainsRune("?&;, #", c) }) {
+		if name, v, ok := strings.Cut(part, "="); ok && v != "" && isSecret(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // LooksSecret reports whether a text contains something like a provider's API key, or begins like an Authorization

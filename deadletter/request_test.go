@@ -22,16 +22,17 @@ func request(body string) deadletter.Entry {
 func TestSecretsOfARequestAreNotKept(t *testing.T) {
 	h := http.Header{
 		"Authorization": {"Bearer canary-in-header"}, "X-Api-Key": {"canary-key-one"}, "Cookie": {"a=canary"}, "X-Custom": {"canary-by-name"}, "X-Plain": {"sk-ant-" + strings.Repeat("canary", 5)},
-		"Content-Type": {"application/json"}, "Anthropic-Version": {"2023-06-01"}, "Idempotency-Key": {"once"}, "Content-Length": {"2"}, "X-Sluice-Agent": {"a"},
+		"Referer": {"https://a.example/x?page=1&access_token=canary-of-referer"}, "Baggage": {"team=a, api_key=canary-of-baggage"}, "X-From": {"https://me:canary-pass@a.example/"},
+		"Content-Type": {"application/json"}, "Anthropic-Version": {"2023-06-01"}, "Accept": {"text/html;q=0.9, */*;q=0.8"}, "Idempotency-Key": {"once"}, "Content-Length": {"2"}, "X-Sluice-Agent": {"a"},
 	}
 	r := deadletter.NewRequest("POST", "/v1/m?key=canary-in-query&%6bey=canary-escaped&a%4Beymore=canary&beta=1&v=AIzaCANARYCANARYCANARY&AIzaCANARYCANARYCANARY&%zz=canary", h, []byte("{}"), true, 10, "x-custom")
 	if got := fmt.Sprint(r); strings.Contains(strings.ToLower(got), "canary") {
 		t.Error(got)
 	}
-	if r.Path != "/v1/m?beta=1" || r.Body != "{}" || r.Lost != "" || len(r.Header) != 3 || r.Header.Get("Idempotency-Key") != "once" {
+	if r.Path != "/v1/m?beta=1" || r.Body != "{}" || r.Lost != "" || len(r.Header) != 4 || r.Header.Get("Idempotency-Key") != "once" {
 		t.Errorf("%+v", r)
 	}
-	if want := []string{"?(a parameter)", "?(a parameter)", "?aKeymore", "?key", "?key", "?v", "Authorization", "Cookie", "X-Api-Key", "X-Custom", "X-Plain"}; !slices.Equal(r.Left, want) {
+	if want := []string{"?(a parameter)", "?(a parameter)", "?aKeymore", "?key", "?key", "?v", "Authorization", "Baggage", "Cookie", "Referer", "X-Api-Key", "X-Custom", "X-From", "X-Plain"}; !slices.Equal(r.Left, want) {
 		t.Error(r.Left)
 	}
 	// A body that holds the key, one that is too long, and one of which there is only the beginning.

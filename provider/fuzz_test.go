@@ -202,6 +202,43 @@ func scalars(t *testing.T, body string) int {
 	return 1
 }
 
+// FuzzLive gives the readers of every kind of connection arbitrary messages of both sides. Statements stay within bounds, and
+// a refusal is JSON.
+func FuzzLive(f *testing.F) {
+	f.Add("/v1/realtime", "model=gpt-realtime", `{"type":"response.create","event_id":"a"}`, `{"type":"response.done","response":{"id":"r","status":"completed","usage":{"input_tokens":1,"output_tokens":2}}}`)
+	f.Add("/v1/realtime", "model=%67pt+x", `{"type":"session.update","session":{"model":"m","max_output_tokens":9}}`, `{"type":"rate_limits.updated","rate_limits":[{"name":"tokens","limit":9,"remaining":1,"reset_seconds":2}]}`)
+	f.Add("/v1/responses", "", `{"type":"response.create","model":"m","input":"x"}`, `{"type":"error","status":429,"error":{"code":"rate_limit_exceeded","message":"try again in 2s"}}`)
+	f.Add("/ws/x.BidiGenerateContent", "", `{"setup":{"model":"models/m","generationConfig":{"maxOutputTokens":5}}}`, `{"serverContent":{"turnComplete":true},"usageMetadata":{"promptTokenCount":3}}`)
+	f.Fuzz(func(t *testing.T, path, query, said, told string) {
+		for _, name := range Names() {
+			s, ok := speaker(t, name).(interface{ Live(*Call) Live })
+			if !ok {
+				continue
+			}
+			l := s.Live(&Call{Method: "GET", Path: path, Query: query})
+			if l == nil {
+				continue
+			}
+			for range 2 {
+				c := l.Said([]byte(said))
+				e := l.Told([]byte(told))
+				status, _ := l.Closed(told)
+				if e.Status < 0 || status < 0 || status > 999 {
+					t.Errorf("%s: status %d, closed with %d", name, e.Status, status)
+				}
+				for _, a := range []*ParsedRequest{new(l.Asked()), c.Asked} {
+					if a != nil && (a.Text < 0 || a.MaxOutput < 0 || a.MaxOutput > store.MaxAmount || len(a.Model) > maxModel) {
+						t.Errorf("%s: out of bounds: %+v", name, a)
+					}
+				}
+				if text := l.Refuse(&c, 429, "wait", time.Second); text != nil && !json.Valid(text) {
+					t.Errorf("%s refuses with %q", name, text)
+				}
+			}
+		}
+	})
+}
+
 // FuzzReset checks that any text is either a time within bounds or not a time.
 func FuzzReset(f *testing.F) {
 	for _, s := range []string{"30", "1794726060", "1794726060500", "6m0s", "1d2h", "2026-11-15T07:00:05Z", "Sun, 15 Nov 2026 07:00:09 GMT"} {

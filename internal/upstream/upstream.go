@@ -77,7 +77,8 @@ func has(err error, parts ...string) bool {
 	return false
 }
 
-// Words describes an error without the request. It contains no keys, only names and addresses of hosts.
+// Words describes an error without the request and without text of the response. It contains no keys, only names and
+// addresses of hosts.
 func Words(err error) string {
 	var (
 		dns *net.DNSError
@@ -108,7 +109,14 @@ func Words(err error) string {
 		}
 		return "no answer in time: " + last(err)
 	}
-	return last(err)
+	return unquoted(last(err))
+}
+
+// unquoted returns the text before the first quote. What net/http quotes came from the other side, such as a header
+// without a colon, and may hold a key.
+func unquoted(text string) string {
+	before, _, _ := strings.Cut(text, `"`)
+	return strings.TrimRight(before, " :;[")
 }
 
 // last returns the innermost text. Wrappers such as *url.Error put the address of the request in front of it.

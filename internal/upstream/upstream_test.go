@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/textproto"
 	"net/url"
 	"strings"
 	"syscall"
@@ -40,6 +41,8 @@ func TestKinds(t *testing.T) {
 		{&net.OpError{Op: "read", Net: "tcp", Addr: addr, Err: syscall.ECONNRESET}, Reset, "the connection broke before an answer came from 127.0.0.1:9"},
 		{fmt.Errorf("Post %q: %w", "https://x/?key=secret", io.EOF), Reset, "the connection broke before an answer came from the provider"},
 		{errors.New("http: server gave HTTP response to HTTPS client"), TLS, "TLS failed: http: server gave HTTP response to HTTPS client"},
+		{&url.Error{Op: "Get", URL: "https://x/", Err: textproto.ProtocolError(`malformed MIME header: missing colon: "Set-Cookie secret"`)}, Other, "malformed MIME header: missing colon"},
+		{errors.New(`http: message cannot contain multiple Content-Length headers; got ["secret" "1"]`), Other, "http: message cannot contain multiple Content-Length headers; got"},
 		{errors.New("net/http: HTTP/1.x transport connection broken: malformed HTTP response"), Other, "net/http: HTTP/1.x transport connection broken: malformed HTTP response"},
 	} {
 		if got := Kind(c.err); got != c.kind {

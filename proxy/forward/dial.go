@@ -170,7 +170,7 @@ func ask(ctx context.Context, c net.Conn, through *url.URL, address string) (net
 		return fail(err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fail(fmt.Errorf("it answered %s", resp.Status))
+		return fail(fmt.Errorf("it answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))) // its own text may hold anything
 	}
 	if !stop() {
 		return fail(context.DeadlineExceeded)

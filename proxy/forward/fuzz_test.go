@@ -2,10 +2,12 @@ package forward_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"testing"
 	"time"
 
@@ -70,6 +72,62 @@ func FuzzConnection(f *testing.F) {
 		case host := <-strays:
 			t.Errorf("%q gets to the gate as %q", text, host)
 		default:
+		}
+	})
+}
+
+// FuzzCredentials reads any text as Proxy-Authorization. What is taken says the same in its usual form.
+func FuzzCredentials(f *testing.F) {
+	for _, text := range []string{"Basic YTpi", "basic YTpwMTp0b2tlbg==", "Bearer token", "bearer  token ", "Bearer ", "Basic !", "Digest x", ""} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		read := func(text string) (forward.Credentials, bool) {
+			return forward.CredentialsOf(&http.Request{Header: http.Header{"Proxy-Authorization": {text}}})
+		}
+		c, ok := read(text)
+		if !ok {
+			if c != (forward.Credentials{}) {
+				t.Errorf("%q is refused, and is %+v", text, c)
+			}
+			return
+		}
+		usual := "Bearer " + c.Bearer
+		if c.Bearer == "" {
+			usual = "Basic " + base64.StdEncoding.EncodeToString([]byte(c.User+":"+c.Password))
+		}
+		if again, ok := read(usual); !ok || again != c {
+			t.Errorf("%q is %+v, and %q is %+v", text, c, usual, again)
+		}
+	})
+}
+
+// FuzzAuthority reads any file as the authority in the state directory. An authority that is taken signs certificates, and an error does
+// not show the key.
+func FuzzAuthority(f *testing.F) {
+	dir := f.TempDir()
+	if _, err := forward.OpenFile(dir, "test", []string{host}); err != nil {
+		f.Fatal(err)
+	}
+	made, err := os.ReadFile(forward.PathIn(dir))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(made)
+	f.Add(made[:len(made)/2])
+	f.Add(bytes.Replace(made, []byte("CERTIFICATE"), []byte("PRIVATE KEY"), 2))
+	f.Add([]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if err := os.WriteFile(forward.PathIn(dir), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a, err := forward.LoadFile(dir)
+		if err != nil {
+			return
+		}
+		if _, err := a.Authority().Leaf(host); err != nil {
+			t.Errorf("%q is taken, and signs nothing: %v", text, err)
 		}
 	})
 }

@@ -264,9 +264,6 @@ func (b *call) read(text string) (r reply, err error) {
 	r.wake = store.Time(in.int())
 	r.crowded = in.int() > 0
 	for range in.array() / 2 {
-		if in.bad { // a bad length must not allocate all memory
-			break
-		}
 		r.decided = append(r.decided, store.ID{Session: uint64(in.int()), N: uint64(in.int())}) //nolint:gosec // never negative
 	}
 	into := make([]*store.Result, 0, len(b.form.forms))

@@ -40,6 +40,35 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
+// FuzzLists reads any bytes as the other answers of the script: the fields of a pool, and what processes state. What is read
+// is not longer than the answer.
+func FuzzLists(f *testing.F) {
+	fields := appendString(appendString(appendInt(appendArray(nil, 3), 5), "v"), "meta")
+	f.Add(string(fields))
+	f.Add(string(appendString(appendString(appendString(appendInt(appendArray(nil, 4), 5), "7"), "41"), "12345678a spec")))
+	f.Add("\xdd\xff\xff\xff\xff\x01")
+	f.Add("\xdc\xff\xff\x01\xa1a")
+	f.Fuzz(func(t *testing.T, text string) {
+		_, fields, ok := readFields(text)
+		size := 0
+		for name, value := range fields {
+			size += len(name) + len(value)
+		}
+		if size > len(text) || len(fields) > len(text)+1 {
+			t.Errorf("%d bytes have %d fields of %d bytes (%v)", len(text), len(fields), size, ok)
+		}
+		_, _, list, ok := readStatements(text)
+		size = 0
+		for i := range list {
+			size += len(list[i].text)
+			_, _ = list[i].spec() // any bytes, too
+		}
+		if size > len(text) || len(list) > len(text) {
+			t.Errorf("%d bytes have %d statements of %d bytes (%v)", len(text), len(list), size, ok)
+		}
+	})
+}
+
 // replied is a batch of some operations with an answer to it.
 func replied(text string, n uint8, long bool) ([]store.Op, reply, error) {
 	ops := make([]store.Op, n%8)
@@ -66,5 +95,9 @@ func TestAListThatIsNotThereTakesNoMemory(t *testing.T) {
 	_, r, err := replied(string(append(head, 0xdd, 0xff, 0xff, 0xff, 0xff)), 1, false)
 	if !errors.Is(err, errGarbled) || len(r.decided) > 1 {
 		t.Errorf("%d tickets, %v", len(r.decided), err)
+	}
+	in := reader{b: []byte{0xdd, 0xff, 0xff, 0xff, 0xff, 1}}
+	if n := in.array(); n != 0 || !in.bad {
+		t.Errorf("a list of %d", n)
 	}
 }

@@ -303,14 +303,9 @@ func (st *state) read(ctx context.Context) (*contents, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := reader{b: []byte(reply)}
-	n := in.array()
-	c := &contents{now: store.Time(in.int()), fields: make(map[string]string, n/2)}
-	for range n / 2 {
-		f := in.text()
-		c.fields[f] = in.text()
-	}
-	if in.bad {
+	c := &contents{}
+	var ok bool
+	if c.now, c.fields, ok = readFields(reply); !ok {
 		return nil, st.damaged(errGarbled.Error(), errGarbled)
 	}
 	var exists bool
@@ -324,6 +319,19 @@ func (st *state) read(ctx context.Context) (*contents, error) {
 		return nil, st.damaged(err.Error(), err)
 	}
 	return c, nil
+}
+
+// readFields reads the answer with all fields of a pool.
+func readFields(reply string) (now store.Time, fields map[string]string, ok bool) {
+	in := reader{b: []byte(reply)}
+	n := in.array()
+	now = store.Time(in.int())
+	fields = make(map[string]string, n/2)
+	for range n / 2 {
+		f := in.text()
+		fields[f] = in.text()
+	}
+	return now, fields, !in.bad
 }
 
 // run calls lua/open.lua on the pool's key. It may make the call twice; the script tolerates that.

@@ -86,6 +86,15 @@ func (st *state) statements(ctx context.Context, of string) (now store.Time, rev
 	if err != nil {
 		return 0, "", nil, err
 	}
+	now, revision, list, ok := readStatements(reply)
+	if !ok {
+		return 0, "", nil, unavailable(errGarbled)
+	}
+	return now, revision, list, nil
+}
+
+// readStatements reads the answer with what processes state.
+func readStatements(reply string) (now store.Time, revision string, list []stated, ok bool) {
 	in := reader{b: []byte(reply)}
 	n := in.array()
 	now, revision = store.Time(in.int()), in.text()
@@ -98,10 +107,7 @@ func (st *state) statements(ctx context.Context, of string) (now store.Time, rev
 		at := math.Float64frombits(binary.LittleEndian.Uint64([]byte(value)))
 		list = append(list, stated{process, store.Time(at), value[8:]})
 	}
-	if in.bad {
-		return 0, "", nil, unavailable(errGarbled)
-	}
-	return now, revision, list, nil
+	return now, revision, list, !in.bad
 }
 
 // runWith calls lua/open.lua on keys. It may make the call twice; the script tolerates that.

@@ -486,19 +486,25 @@ func (r *reader) uint(n int) (v uint64) {
 	return v
 }
 
-func (r *reader) array() int {
+// array returns the length of a list. Each element has at least a byte, so a length beyond the rest of the reply is
+// garbled: it must take no memory and no time.
+func (r *reader) array() (n int) {
 	switch c := r.uint(1); {
 	case c&0xf0 == 0x90:
-		return int(c & 0x0f)
+		n = int(c & 0x0f)
 	case c&0xf0 == 0x80 && c&0x0f == 0:
-		return 0
 	case c == 0xdc:
-		return int(r.uint(2))
+		n = int(r.uint(2))
 	case c == 0xdd:
-		return int(r.uint(4)) //nolint:gosec // reading past the end sets bad
+		n = int(r.uint(4)) //nolint:gosec // four bytes
+	default:
+		r.bad = true
 	}
-	r.bad = true
-	return 0
+	if n > len(r.b) {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	return n
 }
 
 func (r *reader) text() string {
