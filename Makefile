@@ -68,6 +68,7 @@ test-all: test golangci race-large bench-check store-suites page ## test, and th
 	RAPID_SEED=0 $(GO) test -count=1 ./internal/... ./provider/... ./retry ./scaler ./sim/... ./sluicehttp
 	SLUICE_LONG=1 $(GO) test -count=1 -run Long ./test/through
 	$(GO) test -count=1 -tags slow -run ARealRun ./test/through
+	$(GO) test -count=1 -tags slow ./test/canary
 	SLUICE_STRICT=1 $(GO) test -count=1 -run 'Shares|LoneClass|ChainAcross' ./test/fleet ./test/agents
 	$(GO) test -count=1 -tags slow -run KilledHolders -v ./test/agents
 	$(GO) test -count=1 -tags slow -run TestScale -v ./sim
