@@ -12,14 +12,14 @@ import (
 	"testing"
 
 	"github.com/sluicehq/sluice/internal/redisrun"
-	"github.com/sluicehq/sluice/store/redisstore/internal/golua/sample"
+	"github.com/sluicehq/sluice/store/redisstore/internal/golua/testdata/sample"
 )
 
 // Each function returns the same in both languages, for all numbers that a pool uses.
 func TestGoAndLuaSayTheSame(t *testing.T) {
 	t.Parallel()
 	names := slices.Sorted(maps.Keys(sample.Funcs))
-	code, err := Functions("../../../..", "store/redisstore/internal/golua/sample", names...)
+	code, err := Functions("../../../..", "store/redisstore/internal/golua/testdata/sample", names...)
 	if err != nil {
 		t.Fatal(err)
 	}
