@@ -74,11 +74,11 @@ func TestDaemon(t *testing.T) {
 		t.Parallel()
 		aDaemon(t, "file:"+filepath.Join(t.TempDir(), "state"), syscall.SIGTERM)
 	})
+	if !thorough {
+		return
+	}
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		if !thorough {
-			t.Skip("-tags slow runs it")
-		}
 		password := planted("RedisPassword")
 		server := redisrun.New(t, "requirepass "+password)
 		// A goroutine dump on SIGABRT stands for a crash.
