@@ -4,12 +4,15 @@ package chart
 
 import (
 	"archive/zip"
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -86,6 +89,7 @@ func TestRefusals(t *testing.T) {
 		"store.kind=memory":              "store.kind",
 		"store.redis.url=localhost:6379": "store.redis.url",
 		"konfig.resources=1":             "konfig",
+		"tokens.secret=s,tokens.list[0].name=a,tokens.list[0].hashKey=a,serviceMonitor.enabled=true": "serviceMonitor.tokenSecret",
 	} {
 		args := []string{"tool", "helm", "template", "gate", chart, "--kube-version", "1.34.0"}
 		if set != "" {
@@ -98,15 +102,91 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The configuration that the chart writes is one that the gate takes, and the pods are those that services, policies and scalers
-// select.
-func TestTheGateTakesTheConfiguration(t *testing.T) {
+// With its namespace outside the network policy, Prometheus scraped nothing.
+func TestTheNetworkPolicyLetsPrometheusIn(t *testing.T) {
+	made := must(t, "", "go", "tool", "helm", "template", "gate", chart, "--kube-version", "1.34.0", "--values", chart+"/ci/redis.yaml",
+		"--set", "networkPolicy.from=null", "--set", "serviceMonitor.namespace=observability")
+	for _, text := range strings.Split(made, "\n---\n") {
+		var doc struct {
+			Kind string
+			Spec struct {
+				Ingress []struct {
+					From []struct {
+						NamespaceSelector *struct{ MatchLabels map[string]string }
+						PodSelector       *struct{}
+					}
+				}
+			}
+		}
+		if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+			t.Fatal(err)
+		}
+		if doc.Kind != "NetworkPolicy" {
+			continue
+		}
+		var own, prometheus bool
+		for _, peer := range doc.Spec.Ingress[0].From {
+			own = own || peer.PodSelector != nil && peer.NamespaceSelector == nil
+			prometheus = prometheus || peer.NamespaceSelector != nil && peer.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] == "observability"
+		}
+		if !own || !prometheus {
+			t.Errorf("pods of the namespace: %v, Prometheus: %v\n%s", own, prometheus, text)
+		}
+		return
+	}
+	t.Fatalf("no network policy:\n%s", made)
+}
+
+// built returns the path of the command.
+func built(t *testing.T) string {
+	t.Helper()
 	sluice := filepath.Join(t.TempDir(), "sluice")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", sluice, "./cmd/sluice")
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return sluice
+}
+
+// The notes that Helm prints named /page, which no gate has.
+func TestTheNotesNameThePage(t *testing.T) {
+	notes, err := os.ReadFile(chart + "/templates/NOTES.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := regexp.MustCompile(`http://127\.0\.0\.1:7979(/\S*)`).FindSubmatch(notes)
+	if page == nil {
+		t.Fatalf("no page in\n%s", notes)
+	}
+	serve := exec.CommandContext(t.Context(), built(t), "serve", "--store", "mem:", "--listen", "127.0.0.1:0")
+	serve.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir())
+	said, err := serve.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(said).ReadString('\n')
+	gate := regexp.MustCompile(`http://[0-9.:]+`).FindString(line)
+	if gate == "" {
+		t.Fatalf("it says %q (%v)", line, err)
+	}
+	answer, err := http.Get(gate + string(page[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") {
+		t.Errorf("%s gets %s, %s", page[1], answer.Status, answer.Header.Get("Content-Type"))
+	}
+}
+
+// The configuration that the chart writes is one that the gate takes, and the pods are those that services, policies and scalers
+// select.
+func TestTheGateTakesTheConfiguration(t *testing.T) {
+	sluice := built(t)
 	for _, values := range sets(t) {
 		made := must(t, "", "go", "tool", "helm", "template", "gate", chart, "--kube-version", "1.34.0", "--namespace", "agents", "--values", values)
 		var labels map[string]any
