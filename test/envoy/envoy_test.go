@@ -124,6 +124,54 @@ static_resources:
         - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: %[4]s}}}
 `
 
+// whole is a configuration with gaps for the three parts that docs/envoy.md shows: filter, rate limits and cluster.
+const whole = `
+static_resources:
+  listeners:
+  - address: {socket_address: {address: 127.0.0.1, port_value: 0}}
+    filter_chains:
+    - filters:
+      - name: http
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          stat_prefix: test
+%s
+          - name: envoy.filters.http.router
+            typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}
+          route_config:
+            virtual_hosts:
+            - name: all
+              domains: ["*"]
+              routes:
+              - match: {prefix: "/"}
+                route:
+                  cluster: gates
+%s
+%s
+`
+
+// Envoy takes what docs/envoy.md shows. It showed no cluster, without which Envoy takes nothing.
+func TestEnvoyTakesWhatThePageShows(t *testing.T) {
+	envoy := run(t, filepath.Join("..", "..", "scripts", "need-envoy"))
+	page, err := os.ReadFile("../../docs/envoy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)\n```").FindAllSubmatch(page, -1)
+	if len(blocks) != 3 {
+		t.Fatalf("%d blocks", len(blocks))
+	}
+	part := func(i, indent int) string {
+		margin := strings.Repeat(" ", indent)
+		return margin + strings.ReplaceAll(string(blocks[i][1]), "\n", "\n"+margin)
+	}
+	file := filepath.Join(t.TempDir(), "envoy.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, whole, part(0, 10), part(1, 18), part(2, 2)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, envoy, "--mode", "validate", "-c", file)
+}
+
 // Two gates on one Redis give out one quota: behind Envoy the provider sees all of it and not one request more.
 func TestOneQuotaBehindEnvoy(t *testing.T) {
 	root, err := filepath.Abs("../..")
