@@ -76,7 +76,7 @@ test-all: test golangci race-large bench-check store-suites page ## test, and th
 	SLUICE_STRICT=1 $(GO) test -count=1 -run 'Shares|LoneClass|ChainAcross' ./test/fleet ./test/agents
 	$(GO) test -count=1 -tags slow -run KilledHolders -v ./test/agents
 	$(GO) test -count=1 -tags slow -run TestScale -v ./sim
-	scripts/need-intercept-tools gh && $(GO) test -count=1 -timeout 20m -tags slow ./test/intercept
+	scripts/need-intercept-tools git curl gh && scripts/need-node && scripts/need-python && $(GO) test -count=1 -timeout 20m -tags slow ./test/intercept
 	$(MAKE) chart grafana envoy compat windows
 	SLUICE_STRICT=1 $(MAKE) hosts
 	scripts/need-prometheus && $(GO) test -count=1 -tags slow ./test/monitor
@@ -163,7 +163,7 @@ keda: ## drive the scaler with KEDA's own client (takes many minutes to build th
 	cd test/keda && $(GO) vet ./... && $(GO) test -vet=off -v ./...
 
 chart: ## the Helm chart with Helm itself, its manifests against the schemas of Kubernetes (takes minutes to build the first time)
-	cd test/chart && $(GO) vet . && $(GO) test -count=1 .
+	scripts/need-python && cd test/chart && $(GO) vet . && $(GO) test -count=1 .
 
 grafana: ## the dashboard against Grafana's own schemas (takes a minute to build the first time)
 	cd test/grafana && $(GO) vet . && $(GO) test -count=1 .

@@ -4,6 +4,7 @@ package install
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,8 +21,8 @@ import (
 // version is what the releases of these tests are. docs/install.md has the same.
 const version = "v0.1.0"
 
-// scratch is a directory for what several tests use.
-var scratch string
+// scratch is a directory for what several tests use. checkout in it is a clone of the commit that all of them test.
+var scratch, checkout string
 
 func TestMain(m *testing.M) {
 	proctest.DefaultSignals()
@@ -29,8 +30,13 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		panic(err)
 	}
-	scratch = dir
-	code := m.Run()
+	scratch, checkout = dir, filepath.Join(dir, "checkout")
+	code := 1
+	if out, err := attempt(context.Background(), ".", nil, "git", "clone", "-q", "../..", checkout); err == nil {
+		code = m.Run()
+	} else {
+		fmt.Fprintf(os.Stderr, "git clone: %v\n%s", err, out)
+	}
 	_ = os.RemoveAll(dir) // it is temporary
 	os.Exit(code)
 }
@@ -71,11 +77,11 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// clone makes a checkout of this commit in a directory of that name.
+// clone makes another checkout in a directory of that name.
 func clone(t *testing.T, name string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)
-	do(t, ".", "git", "clone", "-q", root(t), dir)
+	do(t, ".", "git", "clone", "-q", checkout, dir)
 	return dir
 }
 
@@ -90,14 +96,7 @@ func native(t *testing.T) string {
 }
 
 var nativeOnce = sync.OnceValues(func() (string, error) {
-	here, err := filepath.Abs("../..")
-	if err != nil {
-		return "", err
-	}
-	checkout, dir := filepath.Join(scratch, "clone"), filepath.Join(scratch, "dist") // what is not committed would be in the binary
-	if out, err := attempt(context.Background(), ".", nil, "git", "clone", "-q", here, checkout); err != nil {
-		return out, err
-	}
+	dir := filepath.Join(scratch, "dist")
 	out, err := attempt(context.Background(), checkout, nil, "go", "run", "./scripts/release", "-version", version, "-targets", "linux/"+runtime.GOARCH, "-out", dir)
 	if err != nil {
 		return out, err
