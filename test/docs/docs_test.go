@@ -324,7 +324,7 @@ func TestConfigurationsAreRight(t *testing.T) {
 	t.Parallel()
 	known := fields(reflect.TypeFor[config.File]())
 	env := func(string) (string, bool) { return "https://example.com", true }
-	key := regexp.MustCompile(`(?m)^([a-z_]+):`)
+	key := regexp.MustCompile(`(?m)^([A-Za-z_]+):`)
 	seen := 0
 	for _, p := range pages(t) {
 		_, blocks := p.Split()
