@@ -80,8 +80,9 @@ test-all: test golangci race-large bench-check store-suites page ## test, and th
 	$(MAKE) chart grafana envoy compat windows
 	SLUICE_STRICT=1 $(MAKE) hosts
 	scripts/need-prometheus && $(GO) test -count=1 -tags slow ./test/monitor
-	scripts/need-install-tools && $(GO) test -count=1 -timeout 40m -tags slow ./test/install
-	$(GO) test -count=1 -tags slow -run 'Groff|Systemd' ./cmd/sluice ./internal/service
+	scripts/need-install-tools && $(GO) test -count=1 -timeout 90m -tags slow ./test/install
+	$(GO) test -count=1 -tags slow -run 'Groff|Systemd|DemoComesOut' ./cmd/sluice ./internal/service
+	scripts/need-node && $(GO) test -count=1 -timeout 20m -tags slow -run 'Codex|ThreeMinutes' ./test/sdk
 
 need-redis: ## install redis-server for the tests, where it is missing
 	@scripts/need-redis
