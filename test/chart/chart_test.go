@@ -187,8 +187,18 @@ func TestTheNotesNameThePage(t *testing.T) {
 // select.
 func TestTheGateTakesTheConfiguration(t *testing.T) {
 	sluice := built(t)
-	for _, values := range sets(t) {
-		made := must(t, "", "go", "tool", "helm", "template", "gate", chart, "--kube-version", "1.34.0", "--namespace", "agents", "--values", values)
+	const node = "../../deploy/kubernetes/node.yaml"
+	for _, values := range append(sets(t), node) {
+		var made string
+		if values == node {
+			text, err := os.ReadFile(node)
+			if err != nil {
+				t.Fatal(err)
+			}
+			made = string(text)
+		} else {
+			made = must(t, "", "go", "tool", "helm", "template", "gate", chart, "--kube-version", "1.34.0", "--namespace", "agents", "--values", values)
+		}
 		var labels map[string]any
 		var selectors []map[string]any
 		for _, text := range strings.Split(made, "\n---\n") {
@@ -205,11 +215,11 @@ func TestTheGateTakesTheConfiguration(t *testing.T) {
 				}
 				cmd := exec.CommandContext(t.Context(), sluice, "config", "check", file)
 				hash := strings.Repeat("ab", 32)
-				cmd.Env = append(os.Environ(), "SLUICE_TOKEN_HASH_0="+hash, "SLUICE_TOKEN_HASH_1="+strings.Repeat("cd", 32), "ANTHROPIC_API_KEY=x")
+				cmd.Env = append(os.Environ(), "SLUICE_TOKEN_HASH="+hash, "SLUICE_TOKEN_HASH_0="+hash, "SLUICE_TOKEN_HASH_1="+strings.Repeat("cd", 32), "ANTHROPIC_API_KEY=x")
 				if out, err := cmd.CombinedOutput(); err != nil {
 					t.Errorf("%s: %v\n%s", values, err, out)
 				}
-			case "Deployment", "StatefulSet":
+			case "Deployment", "StatefulSet", "DaemonSet":
 				labels = spec["template"].(map[string]any)["metadata"].(map[string]any)["labels"].(map[string]any)
 				selectors = append(selectors, spec["selector"].(map[string]any)["matchLabels"].(map[string]any))
 			case "Service":
