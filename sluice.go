@@ -25,6 +25,7 @@ import (
 	"slices"
 
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/inside/hook"
 	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/store"
 )
@@ -171,4 +172,11 @@ func (g *Gate) unknown(name string) error {
 		Err: ErrUnknownResource, Resource: name, Message: fmt.Sprintf("resource %.80q is not configured", name),
 		Hint: fmt.Sprintf("configured are %q", g.names()),
 	}
+}
+
+// inside has the methods of a gate that only this module can use, through package internal/inside.
+type inside struct{ *Gate }
+
+func init() {
+	hook.Of = func(gate any) any { return inside{gate.(*Gate)} }
 }
