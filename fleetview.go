@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/policy"
+	"github.com/sluicehq/sluice/internal/sleep"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -107,15 +108,9 @@ func (g *Gate) read(ctx context.Context, load *viewLoad, rest time.Duration) {
 		}
 		close(load.done)
 	}()
-	if rest > 0 {
-		timer := time.NewTimer(rest)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			load.err, load.gone = ctx.Err(), true
-			return
-		}
+	if rest > 0 && !sleep.For(ctx, rest) {
+		load.err, load.gone = ctx.Err(), true
+		return
 	}
 	o.mu.Lock()
 	o.begun++

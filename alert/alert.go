@@ -165,8 +165,7 @@ func (p *Poster) once(text []byte) (again bool, err error) {
 	req.Header.Set("User-Agent", "sluice")
 	resp, err := p.client.Do(req)
 	if err != nil {
-		var bad *url.Error
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*url.Error](err); ok {
 			err = bad.Err // the url.Error would name the address
 		}
 		return true, fmt.Errorf("the webhook at %s: %w", p.host, err)

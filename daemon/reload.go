@@ -126,8 +126,7 @@ func loadProblem(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		p.Hint = "nothing was changed; give the file back, or restart with another"
 	}
-	var at *config.ParseError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*config.ParseError](err); ok {
 		p.File, p.Line, p.Column, p.Field = at.File, at.Line, at.Column, at.Field
 	}
 	return p

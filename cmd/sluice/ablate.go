@@ -3,31 +3,26 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
-	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/internal/show"
 	"github.com/sluicehq/sluice/sim"
 )
 
 // leaveOut shows what each mechanism of the gate contributes.
-func (s *simulation) leaveOut(ctx context.Context, sc *sim.Scenario, stdout, stderr io.Writer) error {
+func (s *simulation) leaveOut(ctx context.Context, sc *sim.Scenario, cmd *cobra.Command) error {
 	if s.plot != "" {
 		return &failure{code: exitUsage, message: "--ablate has no picture: --plot cannot be given with it", hint: "run sluice simulate twice, once with each"}
 	}
-	p := newProgress(stderr, sc.Name)
+	p := newProgress(cmd.ErrOrStderr(), sc.Name)
 	a, err := sim.Ablate(ctx, sc, s.seed, p.step)
 	p.end()
 	if err != nil {
 		return tooLong(err)
 	}
-	if s.asJSON {
-		return written(printJSON(stdout, a))
-	}
-	out := screenFor(stdout, time.Now())
-	out.ablation(a)
-	return out.end()
+	return printResult(cmd, a, func(s *screen) { s.ablation(a) })
 }
 
 // ablation shows the gate as it is, and without each mechanism.

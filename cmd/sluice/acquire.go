@@ -106,8 +106,7 @@ Exit codes: 0 granted; 64 usage, unknown resource; 69 the store cannot be reache
 		if err != nil {
 			return err
 		}
-		asJSON, _ := cmd.Flags().GetBool("json")
-		if err := s.printGrant(cmd.Context(), cmd.OutOrStdout(), req, t, *hold, asJSON); err != nil {
+		if err := s.printGrant(cmd.Context(), cmd.OutOrStdout(), req, t, *hold, asJSON(cmd)); err != nil {
 			_ = t.Cancel() // the caller never learned its id
 			return err
 		}
@@ -122,13 +121,13 @@ func (s *session) acquire(cmd *cobra.Command, req sluice.Request, wait time.Dura
 		t, err := s.gate.Try(cmd.Context(), req)
 		return t, fail(err)
 	}
-	ctx, stop := withSignals(cmd.Context())
-	defer stop()
-	shown := s.showWaiting(ctx, cmd.ErrOrStderr(), req)
+	ctx, ignore := withSignals(cmd.Context())
+	defer ignore()
+	stop := s.showWaiting(ctx, cmd.ErrOrStderr(), req)
 	limited, cancel := context.WithTimeout(ctx, wait)
 	t, err := s.gate.Acquire(limited, req)
 	cancel()
-	shown.end()
+	stop()
 	if errors.Is(err, context.DeadlineExceeded) {
 		// Only now is it certain that the wait was too short. The time to retry may be known by now.
 		t, err = s.gate.Try(ctx, req)

@@ -95,35 +95,25 @@ func compare(before, after *reportJSON, only []string) []comparison {
 		if b != nil && a != nil {
 			c.Confidence = confidence(&b.Total, &a.Total)
 		}
-		callers := map[string]*callerComparison{}
-		var order []string
-		for _, side := range []struct {
-			of  *resourceReportJSON
-			set func(*callerComparison, *figures)
-		}{
-			{a, func(c *callerComparison, f *figures) { c.After = f }},
-			{b, func(c *callerComparison, f *figures) { c.Before = f }},
-		} {
-			if side.of == nil {
-				continue
+		at := map[string]int{} // position of a caller
+		caller := func(name string) *callerComparison {
+			if _, known := at[name]; !known {
+				at[name] = len(c.Callers)
+				c.Callers = append(c.Callers, callerComparison{Name: name})
 			}
-			for i := range side.of.Callers {
-				caller := &side.of.Callers[i]
-				if callers[caller.Name] == nil {
-					callers[caller.Name] = &callerComparison{Name: caller.Name}
-					order = append(order, caller.Name)
-				}
-				side.set(callers[caller.Name], figuresOf(caller))
+			return &c.Callers[at[name]]
+		}
+		if a != nil {
+			c.After = figuresOf(&a.Total)
+			for i := range a.Callers {
+				caller(a.Callers[i].Name).After = figuresOf(&a.Callers[i])
 			}
 		}
 		if b != nil {
 			c.Before = figuresOf(&b.Total)
-		}
-		if a != nil {
-			c.After = figuresOf(&a.Total)
-		}
-		for _, name := range order {
-			c.Callers = append(c.Callers, *callers[name])
+			for i := range b.Callers {
+				caller(b.Callers[i].Name).Before = figuresOf(&b.Callers[i])
+			}
 		}
 		list = append(list, c)
 	}
@@ -138,10 +128,8 @@ func resourcesIn(r *reportJSON) (names []string) {
 }
 
 func resourceIn(r *reportJSON, name string) *resourceReportJSON {
-	for i := range r.Resources {
-		if r.Resources[i].Name == name {
-			return &r.Resources[i]
-		}
+	if i := slices.IndexFunc(r.Resources, func(one resourceReportJSON) bool { return one.Name == name }); i >= 0 {
+		return &r.Resources[i]
 	}
 	return nil
 }
@@ -213,22 +201,23 @@ func beforeAfter(before, after *figures) *show.Table {
 		{Head: ""}, {Head: "before", Right: true}, {Head: "after", Right: true}, {Head: "change", Right: true, Drop: 1},
 	}}
 	for _, m := range measures {
-		row := []show.Cell{{Text: m.name}, {Text: "-"}, {Text: "-"}, {}}
-		var b, a float64
-		if before != nil {
-			b = m.of(before)
-			row[1].Text = m.text(b)
-		}
-		if after != nil {
-			a = m.of(after)
-			row[2].Text = m.text(a)
-		}
+		b, from := m.value(before)
+		a, to := m.value(after)
+		row := []show.Cell{{Text: m.name}, {Text: from}, {Text: to}, {}}
 		if before != nil && after != nil {
 			row[3] = show.Cell{Text: change(b, a), Colour: m.colour(b, a)}
 		}
 		t.Add(row...)
 	}
 	return t
+}
+
+// value returns a figure and its text; "-" if there are no figures.
+func (m *measure) value(f *figures) (float64, string) {
+	if f == nil {
+		return 0, "-"
+	}
+	return m.of(f), m.text(m.of(f))
 }
 
 func (m *measure) colour(before, after float64) show.Colour {
@@ -267,18 +256,9 @@ func (s *screen) callersBeforeAfter(list []callerComparison) *show.Table {
 	for i := range list {
 		c := &list[i]
 		row := []show.Cell{{Text: s.Text(c.Name, nameWidth)}}
-		for _, k := range []int{0, 1, 2, 3, 4, 5} {
-			m := &measures[k]
-			var b, a float64
-			from, to := "-", "-"
-			if c.Before != nil {
-				b = m.of(c.Before)
-				from = m.text(b)
-			}
-			if c.After != nil {
-				a = m.of(c.After)
-				to = m.text(a)
-			}
+		for _, m := range measures[:6] {
+			b, from := m.value(c.Before)
+			a, to := m.value(c.After)
 			row = append(row, show.Cell{Text: from + s.arrow() + to, Colour: m.colour(b, a)})
 		}
 		t.Add(row...)

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"time"
-
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/inspect"
@@ -29,20 +26,11 @@ moment) or held (should start no new work, because an agent that it waits for is
 chain leads there).`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var st inspect.Status
-			err := reading(cmd, nil, func(ctx context.Context, s *session) (err error) {
-				st, err = s.status(ctx)
-				return err
-			})
+			st, err := readStatus(cmd)
 			if err != nil {
 				return err
 			}
-			if asJSON(cmd) {
-				return written(printJSON(cmd.OutOrStdout(), agentsJSON{st.Store, st.Agents, st.Cycles}))
-			}
-			s := screenFor(cmd.OutOrStdout(), time.Now())
-			s.allAgents(&st)
-			return s.end()
+			return printResult(cmd, agentsJSON{st.Store, st.Agents, st.Cycles}, func(s *screen) { s.allAgents(&st) })
 		},
 	}
 }

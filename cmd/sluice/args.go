@@ -66,8 +66,7 @@ var flagTypes = map[string]string{
 
 // explainFlag describes a wrong flag in the words of the command line.
 func explainFlag(cmd *cobra.Command, err error) error {
-	var none *pflag.NotExistError
-	if errors.As(err, &none) {
+	if none, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		return noFlag(cmd, none)
 	}
 	var bad *pflag.InvalidValueError

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"strings"
 	"time"
@@ -127,12 +126,9 @@ func authorityFailure(err error) error {
 func printCA(cmd *cobra.Command, f *forward.File) error {
 	a := f.Authority()
 	from, until := a.Valid()
-	if asJSON(cmd) {
-		return written(printJSON(cmd.OutOrStdout(), caJSON{
-			Certificate: string(a.Certificate()), SHA256: a.Fingerprint(), Name: a.Name(), NotBefore: from.UTC(), NotAfter: until.UTC(), Hosts: a.Hosts(), File: f.Path(),
-		}))
+	c := caJSON{
+		Certificate: string(a.Certificate()), SHA256: a.Fingerprint(), Name: a.Name(), NotBefore: from.UTC(), NotAfter: until.UTC(), Hosts: a.Hosts(), File: f.Path(),
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "# %s, valid until %s\n# SHA-256 %s\n# for %s\n%s",
-		a.Name(), until.UTC().Format(time.DateOnly), a.Fingerprint(), strings.Join(a.Hosts(), ", "), a.Certificate())
-	return written(err)
+	return printLine(cmd, c, "# %s, valid until %s\n# SHA-256 %s\n# for %s\n%s",
+		c.Name, c.NotAfter.Format(time.DateOnly), c.SHA256, strings.Join(c.Hosts, ", "), strings.TrimSuffix(c.Certificate, "\n"))
 }

@@ -70,9 +70,7 @@ func completeShown(cmd *cobra.Command, args []string, _ string) ([]string, cobra
 func completeClasses(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	if f := completionConfig(cmd); f != nil {
-		for _, c := range f.Classes {
-			names = append(names, c.Name)
-		}
+		names = classesOf(f)
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }

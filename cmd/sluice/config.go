@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -79,8 +78,7 @@ func newConfigCheck() *cobra.Command {
 			for _, w := range f.Warnings() {
 				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", harmless(w))
 			}
-			asJSON, _ := cmd.Flags().GetBool("json")
-			return written(printChecked(cmd.OutOrStdout(), name, f, asJSON))
+			return printChecked(cmd, name, f)
 		},
 	}
 }
@@ -123,17 +121,15 @@ func withAllErrors(name string, err error) error {
 	return f
 }
 
-func printChecked(w io.Writer, name string, f *config.File, asJSON bool) error {
+func printChecked(cmd *cobra.Command, name string, f *config.File) error {
 	resources := slices.Sorted(maps.Keys(f.Resources))
-	if asJSON {
-		return printJSON(w, map[string]any{"file": name, "ok": true, "errors": []errorAt{}, "resources": append([]string{}, resources...), "warnings": append([]string{}, f.Warnings()...)})
+	text := ", with no resource yet"
+	if len(resources) > 0 {
+		text = ": " + strings.Join(resources, ", ")
 	}
-	if len(resources) == 0 {
-		_, err := fmt.Fprintf(w, "%s: ok, with no resource yet\n", name)
-		return err
-	}
-	_, err := fmt.Fprintf(w, "%s: ok: %s\n", name, strings.Join(resources, ", "))
-	return err
+	return printLine(cmd, map[string]any{
+		"file": name, "ok": true, "errors": []errorAt{}, "resources": append([]string{}, resources...), "warnings": append([]string{}, f.Warnings()...),
+	}, "%s: ok%s", name, text)
 }
 
 func newConfigShow() *cobra.Command {
@@ -144,15 +140,12 @@ func newConfigShow() *cobra.Command {
 Variables are printed by name, not by value, and passwords in addresses are masked.`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f := config.Default()
-			if name := configName(cmd, args); name != "" {
-				var err error
-				if f, err = loadConfig(name); err != nil {
-					return err
-				}
+			f, err := selectedConfig(cmd, args)
+			if err != nil {
+				return err
 			}
 			text, err := f.Show()
-			if asJSON, _ := cmd.Flags().GetBool("json"); err == nil && asJSON {
+			if err == nil && asJSON(cmd) {
 				text, err = yaml.YAMLToJSON(text)
 			}
 			if err == nil {
@@ -190,6 +183,14 @@ func configName(cmd *cobra.Command, args []string) string {
 	return os.Getenv("SLUICE_CONFIG")
 }
 
+// selectedConfig returns the configuration that the command line or the environment names, else the defaults.
+func selectedConfig(cmd *cobra.Command, args []string) (*config.File, error) {
+	if name := configName(cmd, args); name != "" {
+		return loadConfig(name)
+	}
+	return config.Default(), nil
+}
+
 // loadConfig reads a file and checks that a gate can be built from it.
 func loadConfig(name string) (*config.File, error) {
 	f, err := config.Load(name)
@@ -207,14 +208,13 @@ func configFailure(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &failure{code: exitUsage, message: err.Error(), hint: "sluice config init FILE writes one to start from"}
 	}
-	var bad *config.ParseError
-	if !errors.As(err, &bad) {
+	bad, ok := errors.AsType[*config.ParseError](err)
+	if !ok {
 		return &failure{code: exitConfig, message: err.Error(), hint: "give a YAML file that can be read; docs/configuration.md describes it"}
 	}
 	f := &failure{code: exitConfig, message: bad.Error(), detail: bad.Excerpt, hint: "docs/configuration.md describes every field"}
 	f.parse = config.Errors{bad}
-	var all config.Errors
-	if errors.As(err, &all) {
+	if all, ok := errors.AsType[config.Errors](err); ok {
 		f.parse = all
 		for _, more := range all[1:] {
 			f.detail += "\nerror: " + more.Error() + "\n" + more.Excerpt

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
@@ -33,9 +34,7 @@ type demoView struct {
 }
 
 func newDemoView(w io.Writer, script *demo.Script) *demoView {
-	v := &demoView{
-		w: w, style: show.Style{Colour: bool(painterFor(w)), ASCII: !show.UTF8(os.Getenv)}, calls: script.Calls(), phase: -1,
-	}
+	v := &demoView{w: w, style: styleOf(w), calls: script.Calls(), phase: -1}
 	if f, ok := w.(*os.File); ok && isTerminal(w) && os.Getenv("TERM") != "dumb" {
 		v.fd = f.Fd()
 		_, height, err := term.GetSize(v.fd)
@@ -65,12 +64,7 @@ func (v *demoView) show(at demo.View) {
 }
 
 func (v *demoView) over(at demo.View) bool {
-	for _, a := range at.Agents {
-		if !a.Ended {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(at.Agents, func(a demo.Progress) bool { return !a.Ended })
 }
 
 // sum returns a line with the totals of all agents.

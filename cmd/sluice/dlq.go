@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/shellword"
 	"github.com/sluicehq/sluice/internal/show"
@@ -36,12 +36,9 @@ You can shorten an ID while it is unique.`,
 
 // letters opens the dead letters that the command line selects.
 func letters(cmd *cobra.Command) (*deadletter.List, error) {
-	f := config.Default()
-	if name := configName(cmd, nil); name != "" {
-		var err error
-		if f, err = loadConfig(name); err != nil {
-			return nil, err
-		}
+	f, err := selectedConfig(cmd, nil)
+	if err != nil {
+		return nil, err
 	}
 	at, err := placeOf(cmd, f)
 	if err != nil {
@@ -137,16 +134,11 @@ func newDLQList() *cobra.Command {
 			if err != nil {
 				return letterFailure(err)
 			}
-			if asJSON(cmd) {
-				all := []letterJSON{}
-				for _, e := range entries {
-					all = append(all, listed(&e))
-				}
-				return written(printJSON(cmd.OutOrStdout(), map[string]any{"dead_letters": all}))
+			all := []letterJSON{}
+			for _, e := range entries {
+				all = append(all, listed(&e))
 			}
-			s := screenFor(cmd.OutOrStdout(), time.Now())
-			s.letters(entries)
-			return s.end()
+			return printResult(cmd, map[string]any{"dead_letters": all}, func(s *screen) { s.letters(entries) })
 		},
 	}
 }
@@ -163,8 +155,7 @@ func listed(e *deadletter.Entry) letterJSON {
 		l.Method, l.Status = r.Method, lastStatus(e)
 		l.Path, _, _ = strings.Cut(r.Path, "?")
 		if r.Lost == "" {
-			n := len(r.Body)
-			l.Body = &n
+			l.Body = new(len(r.Body))
 		}
 	}
 	return l
@@ -190,16 +181,13 @@ func (s *screen) letters(entries []deadletter.Entry) {
 			t.Add(cell(e.ID), cell(when), cell(""), cell(""), cell(""), cell(""), what, cell(e.Damaged))
 			continue
 		}
+		outcome, what := fmt.Sprint(e.ExitCode), e.Program()+arguments(len(e.Argv)-1)
 		if e.Request != nil {
-			status := "-"
-			if n := lastStatus(&e); n > 0 {
-				status = fmt.Sprint(n)
+			if outcome, what = "-", subject(&e); lastStatus(&e) > 0 {
+				outcome = fmt.Sprint(lastStatus(&e))
 			}
-			t.Add(cell(e.ID), cell(when), cell(e.Agent), cell(e.Resource), cell(fmt.Sprint(e.Attempts)), cell(status), cell(subject(&e)), cell(e.Reason))
-			continue
 		}
-		t.Add(cell(e.ID), cell(when), cell(e.Agent), cell(e.Resource), cell(fmt.Sprint(e.Attempts)), cell(fmt.Sprint(e.ExitCode)),
-			cell(e.Program()+arguments(len(e.Argv)-1)), cell(e.Reason))
+		t.Add(cell(e.ID), cell(when), cell(e.Agent), cell(e.Resource), cell(fmt.Sprint(e.Attempts)), cell(outcome), cell(what), cell(e.Reason))
 	}
 	s.table(t)
 }
@@ -242,20 +230,9 @@ func newDLQDrop() *cobra.Command {
 		if err != nil {
 			return letterFailure(err)
 		}
-		if asJSON(cmd) {
-			return written(printJSON(cmd.OutOrStdout(), map[string]any{"dropped": dropped}))
-		}
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), strings.TrimSpace("dropped "+strings.Join(dropped, " "))+ifNone(dropped))
-		return written(err)
+		return printLine(cmd, map[string]any{"dropped": dropped}, "dropped %s", cmp.Or(strings.Join(dropped, " "), "nothing"))
 	}
 	return cmd
-}
-
-func ifNone(list []string) string {
-	if len(list) == 0 {
-		return " nothing"
-	}
-	return ""
 }
 
 // drop removes entries. With all it skips entries that are being retried or are already gone.

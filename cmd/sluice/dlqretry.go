@@ -98,19 +98,11 @@ func retryOne(cmd *cobra.Command, list *deadletter.List, id string, how *resend)
 	if e.Request != nil {
 		return how.send(cmd, c)
 	}
-	back, err := withConfig(cmd, string(e.Config))
+	s, back, err := reopen(cmd, &e)
 	if err != nil {
 		return false, err
 	}
 	defer back()
-	s, err := openToStay(cmd, named(e.Resource)...)
-	if err != nil {
-		return false, err
-	}
-	defer s.closeAfter()
-	if err := sameStore(&e, s); err != nil {
-		return false, err
-	}
 	walls, err := wallsOf(s)
 	if err != nil {
 		return false, err
@@ -169,11 +161,29 @@ func (r *runner) settle(c *deadletter.Claim, res *result) error {
 	return res.end()
 }
 
-func named(resource string) []string {
-	if resource == "" {
-		return nil
+// reopen opens the gate of an entry, with its configuration and on its store. back closes it.
+func reopen(cmd *cobra.Command, e *deadletter.Entry) (s *session, back func(), err error) {
+	restore, err := withConfig(cmd, string(e.Config))
+	if err != nil {
+		return nil, nil, err
 	}
-	return []string{resource}
+	var resources []string
+	if e.Resource != "" || e.Request != nil { // a command may need no turn
+		resources = []string{e.Resource}
+	}
+	if s, err = openToStay(cmd, resources...); err != nil {
+		restore()
+		return nil, nil, err
+	}
+	back = func() {
+		s.closeAfter()
+		restore()
+	}
+	if err := sameStore(e, s); err != nil {
+		back()
+		return nil, nil, err
+	}
+	return s, back, nil
 }
 
 // withConfig uses the configuration of an entry if the command line names none. back restores the flag.

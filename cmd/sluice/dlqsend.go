@@ -39,19 +39,11 @@ func (how *resend) send(cmd *cobra.Command, c *deadletter.Claim) (stopped bool, 
 			hint: "send it again from its client; sluice dlq drop " + e.ID + " removes it",
 		}
 	}
-	back, err := withConfig(cmd, string(e.Config))
+	s, back, err := reopen(cmd, &e)
 	if err != nil {
 		return false, err
 	}
 	defer back()
-	s, err := openToStay(cmd, e.Resource)
-	if err != nil {
-		return false, err
-	}
-	defer s.closeAfter()
-	if err := sameStore(&e, s); err != nil {
-		return false, err
-	}
 	r := withOneKey(s.file, e.Resource)
 	header, value, err := how.key(&e, &r)
 	if err != nil {

@@ -38,12 +38,7 @@ private: only its size is shown. --body prints the body alone.`,
 		if *body {
 			return printBody(cmd, &e)
 		}
-		if asJSON(cmd) {
-			return written(printJSON(cmd.OutOrStdout(), shown(&e)))
-		}
-		s := screenFor(cmd.OutOrStdout(), time.Now())
-		s.letter(&e)
-		return s.end()
+		return printResult(cmd, shown(&e), func(s *screen) { s.letter(&e) })
 	}
 	return cmd
 }

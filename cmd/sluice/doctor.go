@@ -29,21 +29,12 @@ The exit code is 0 for every verdict; --json has it as a word.`,
 		Args:              atMost(1),
 		ValidArgsFunction: completeShown,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			now := time.Now()
-			var d inspect.Diagnosis
-			err := reading(cmd, args, func(ctx context.Context, s *session) (err error) {
-				d, err = readDiagnosis(ctx, s, from.moment(now))
-				return err
-			})
+			since := from.moment(time.Now())
+			d, err := reading(cmd, args, func(ctx context.Context, s *session) (inspect.Diagnosis, error) { return readDiagnosis(ctx, s, since) })
 			if err != nil {
 				return err
 			}
-			if asJSON(cmd) {
-				return written(printJSON(cmd.OutOrStdout(), d))
-			}
-			s := screenFor(cmd.OutOrStdout(), now)
-			s.diagnosis(&d)
-			return s.end()
+			return printResult(cmd, d, func(s *screen) { s.diagnosis(&d) })
 		},
 	}
 	cmd.Flags().Var(&from, "since", "the period that callers are judged by: a time before now such as 24h or 7d, or a moment")

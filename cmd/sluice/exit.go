@@ -49,8 +49,7 @@ func usage(command string) string { return "run " + command + " --help to see ho
 
 // asFailure gives every error an exit code. An error without one comes from parsing the command line.
 func asFailure(err error) *failure {
-	var f *failure
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*failure](err); ok {
 		return f
 	}
 	return &failure{code: exitUsage, message: err.Error(), hint: usage("sluice")}
@@ -79,8 +78,7 @@ func (f *failure) json() errorJSON {
 		e.Limit = &f.limit
 	}
 	if !f.retryAt.IsZero() {
-		at := f.retryAt.UTC()
-		e.RetryAt = &at
+		e.RetryAt = new(f.retryAt.UTC())
 	}
 	return e
 }

@@ -297,13 +297,9 @@ func identityOf(cmd *cobra.Command, s *session) (identity, error) {
 		known = s.file.Agents["*"]
 	}
 	id.class, id.user = cmp.Or(id.class, known.Class), cmp.Or(id.user, known.User)
-	var classes []string
-	for _, c := range s.file.Classes {
-		classes = append(classes, c.Name)
-	}
-	if id.class != "" && !slices.Contains(classes, id.class) {
-		return id, &failure{
-			code: exitUsage, message: fmt.Sprintf("--class: unknown class %.80q", id.class), hint: didYouMean(id.class, classes, "classes are "+strings.Join(classes, ", ")),
+	if id.class != "" {
+		if err := checkClass(s.file, id.class); err != nil {
+			return id, err
 		}
 	}
 	inherit(cmd, &id)

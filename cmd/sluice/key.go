@@ -122,14 +122,10 @@ configuration.`,
 			if err != nil {
 				return fail(err)
 			}
-			if asJSON(cmd) {
-				return written(printJSON(cmd.OutOrStdout(), struct {
-					Name  string `json:"name"`
-					Label string `json:"label"`
-				}{args[0], label}))
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), label)
-			return written(err)
+			return printLine(cmd, struct {
+				Name  string `json:"name"`
+				Label string `json:"label"`
+			}{args[0], label}, "%s", label)
 		},
 	}
 }

@@ -111,14 +111,14 @@ type localGate struct {
 const staleAfter = 30 * time.Second
 
 // look reads with an open session.
-func (g *localGate) look(read func(s *session) error) error {
+func look[T any](g *localGate, read func(s *session) (T, error)) (got T, err error) {
 	s, err := g.take()
 	if err != nil {
-		return err
+		return got, err
 	}
-	err = read(s)
+	got, err = read(s)
 	g.give(errors.Is(err, sluice.ErrStore))
-	return fail(err)
+	return got, fail(err)
 }
 
 func (g *localGate) take() (*session, error) {
@@ -162,42 +162,28 @@ func (g *localGate) Close() {
 	g.end()
 }
 
-func (g *localGate) Status(ctx context.Context) (st inspect.Status, err error) {
-	err = g.look(func(s *session) (err error) {
-		st, err = s.status(ctx)
-		return err
-	})
-	return st, err
+func (g *localGate) Status(ctx context.Context) (inspect.Status, error) {
+	return look(g, func(s *session) (inspect.Status, error) { return s.status(ctx) })
 }
 
-func (g *localGate) Why(ctx context.Context, resource string) (list []inspect.Waiting, err error) {
-	err = g.look(func(s *session) (err error) {
-		list, err = s.gate.Why(ctx, resource)
-		return err
-	})
-	return list, err
+func (g *localGate) Why(ctx context.Context, resource string) ([]inspect.Waiting, error) {
+	return look(g, func(s *session) ([]inspect.Waiting, error) { return s.gate.Why(ctx, resource) })
 }
 
-func (g *localGate) StartNewWork(ctx context.Context, agent string) (work inspect.NewWork, err error) {
-	err = g.look(func(s *session) (err error) {
-		work, err = s.gate.StartNewWork(ctx, agent)
-		return err
-	})
-	return work, err
+func (g *localGate) StartNewWork(ctx context.Context, agent string) (inspect.NewWork, error) {
+	return look(g, func(s *session) (inspect.NewWork, error) { return s.gate.StartNewWork(ctx, agent) })
 }
 
-func (g *localGate) Report(ctx context.Context, since time.Time) (rep inspect.Report, err error) {
-	err = g.look(func(s *session) (err error) {
-		rep, err = readReport(ctx, s, since)
-		return err
-	})
-	return rep, err
+func (g *localGate) Report(ctx context.Context, since time.Time) (inspect.Report, error) {
+	return look(g, func(s *session) (inspect.Report, error) { return readReport(ctx, s, since) })
 }
 
 func (g *localGate) Pause(ctx context.Context, resource string, d time.Duration, reason string) error {
-	return g.look(func(s *session) error { return s.gate.Pause(ctx, resource, d, reason) })
+	_, err := look(g, func(s *session) (any, error) { return nil, s.gate.Pause(ctx, resource, d, reason) })
+	return err
 }
 
 func (g *localGate) Resume(ctx context.Context, resource string) error {
-	return g.look(func(s *session) error { return s.gate.Resume(ctx, resource) })
+	_, err := look(g, func(s *session) (any, error) { return nil, s.gate.Resume(ctx, resource) })
+	return err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,9 +86,5 @@ func (s *session) printObserved(cmd *cobra.Command, resource string, a sluice.An
 	for _, l := range a.Limits {
 		o.Limits = append(o.Limits, l.Limit)
 	}
-	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
-		return written(printJSON(cmd.OutOrStdout(), o))
-	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %s%s\n", resource, o.Verdict, untilText(o.PausedUntil))
-	return written(err)
+	return printLine(cmd, o, "%s: %s%s", resource, o.Verdict, untilText(o.PausedUntil))
 }

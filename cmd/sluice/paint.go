@@ -3,29 +3,13 @@ package main
 import (
 	"io"
 	"os"
+
+	"github.com/sluicehq/sluice/internal/show"
 )
 
-// painter colours text if it is true.
-type painter bool
-
-const (
-	bold  = "\x1b[1m"
-	red   = "\x1b[31m"
-	green = "\x1b[32m"
-	plain = ""
-	reset = "\x1b[0m"
-)
-
-// painterFor returns a painter that colours only text on a terminal whose user has not turned colours off.
-func painterFor(w io.Writer) painter {
-	return painter(isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb")
-}
-
-func (p painter) paint(style, s string) string {
-	if !p || style == plain {
-		return s
-	}
-	return style + s + reset
+// styleOf returns how to show text on w: in colours only on a terminal whose user has not turned them off.
+func styleOf(w io.Writer) show.Style {
+	return show.Style{Colour: isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", ASCII: !show.UTF8(os.Getenv)}
 }
 
 func isTerminal(w io.Writer) bool {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,13 +55,9 @@ func (s *session) printPaused(cmd *cobra.Command, resource, done string) error {
 		return fail(err)
 	}
 	p := pausedJSON{resource, status.PausedUntil, status.PauseReason}
-	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
-		return written(printJSON(cmd.OutOrStdout(), p))
-	}
 	text := resource + ": " + done
 	if p.PausedUntil != nil {
 		text += " until " + p.PausedUntil.UTC().Format(time.RFC3339) + " (" + harmless(p.PauseReason) + ")"
 	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
-	return written(err)
+	return printLine(cmd, p, "%s", text)
 }

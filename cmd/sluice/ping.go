@@ -85,12 +85,10 @@ func pingResource(cmd *cobra.Command, name string) error {
 	add := func(s ping.Step, why *failure) {
 		step := stepJSON{Name: s.Name, State: s.State, Detail: harmless(s.Detail)}
 		if s.State != ping.Skipped {
-			ms := float64(s.Took.Microseconds()) / 1e3
-			step.MS = &ms
+			step.MS = new(float64(s.Took.Microseconds()) / 1e3)
 		}
 		if s.Err != nil {
-			text := harmless(s.Err.Error())
-			step.Error = &text
+			step.Error = new(harmless(s.Err.Error()))
 		}
 		out.Steps = append(out.Steps, step)
 		if s.State == ping.Failed && failed == nil {
@@ -113,14 +111,13 @@ func pingResource(cmd *cobra.Command, name string) error {
 func (out *pingJSON) lookAtStore(cmd *cobra.Command, name string) (ping.Step, *failure) {
 	began := time.Now()
 	step := ping.Step{Name: "store", State: ping.OK}
-	err := reading(cmd, []string{name}, func(ctx context.Context, s *session) error {
+	st, err := reading(cmd, []string{name}, func(ctx context.Context, s *session) (inspect.ResourceStatus, error) {
 		step.Detail = s.store
-		st, err := s.gate.Resource(ctx, name)
-		if err == nil && st.State != "" {
-			out.State, out.Reason = &st.State, &st.Reason
-		}
-		return err
+		return s.gate.Resource(ctx, name)
 	})
+	if st.State != "" {
+		out.State, out.Reason = &st.State, &st.Reason
+	}
 	step.Took = time.Since(began)
 	if err == nil {
 		return step, nil

@@ -47,9 +47,5 @@ func pingGate(cmd *cobra.Command, gate string) error {
 		}
 	}
 	took := float64(time.Since(began).Microseconds()) / 1e3
-	if asJSON(cmd) {
-		return written(printJSON(cmd.OutOrStdout(), gateJSON{Gate: at.Redacted(), Healthy: true, MS: took}))
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is healthy, %.1f ms\n", at.Redacted(), took)
-	return written(err)
+	return printLine(cmd, gateJSON{Gate: at.Redacted(), Healthy: true, MS: took}, "%s is healthy, %.1f ms", at.Redacted(), took)
 }

@@ -52,22 +52,15 @@ it is the first shared limit in another unit.`,
 		Args:              needs("RESOURCE"),
 		ValidArgsFunction: completeShown,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var p poolJSON
 			var classes []string
-			err := reading(cmd, args, func(ctx context.Context, s *session) (err error) {
+			p, err := reading(cmd, args, func(ctx context.Context, s *session) (poolJSON, error) {
 				classes = s.classNames()
-				p, err = readPool(ctx, s, args[0])
-				return err
+				return readPool(ctx, s, args[0])
 			})
 			if err != nil {
 				return err
 			}
-			if asJSON(cmd) {
-				return written(printJSON(cmd.OutOrStdout(), p))
-			}
-			s := screenFor(cmd.OutOrStdout(), time.Now())
-			s.pool(&p, classes)
-			return s.end()
+			return printResult(cmd, p, func(s *screen) { s.pool(&p, classes) })
 		},
 	}
 }

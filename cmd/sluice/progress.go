@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice/sim"
@@ -40,6 +42,40 @@ func (p *progress) step(at sim.Progress) {
 		fmt.Fprintf(p.w, "%s: %d of %d runs done\n", p.what, at.Done, at.Runs)
 	}
 	p.shown = true
+}
+
+// showLine shows a line if a wait takes longer than after: on a terminal it is updated every second, elsewhere it is
+// printed once. stop clears it.
+func showLine(ctx context.Context, w io.Writer, after time.Duration, line func(ctx context.Context) string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	done.Go(func() {
+		terminal, timer := isTerminal(w), time.NewTimer(after)
+		defer timer.Stop()
+		for shown := false; ; {
+			select {
+			case <-ctx.Done():
+				if shown && terminal {
+					fmt.Fprint(w, "\r\x1b[K")
+				}
+				return
+			case <-timer.C:
+			}
+			switch text := harmless(line(ctx)); {
+			case ctx.Err() != nil: // the wait is over
+			case terminal:
+				fmt.Fprintf(w, "\r\x1b[K%s", clip(text))
+				shown = true
+				timer.Reset(time.Second)
+			default:
+				fmt.Fprintln(w, text)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		done.Wait()
+	}
 }
 
 // end clears the line.

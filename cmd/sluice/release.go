@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,8 +59,7 @@ configuration.`,
 		if err != nil {
 			return err
 		}
-		asJSON, _ := cmd.Flags().GetBool("json")
-		return written(r.print(cmd.OutOrStdout(), asJSON))
+		return r.print(cmd)
 	}
 	return cmd
 }
@@ -105,29 +104,18 @@ func (s *session) release(cmd *cobra.Command, t sluice.Ticket, flags *response, 
 
 // merge returns the usage of the response, overridden by what the caller states.
 func merge(read, said []sluice.Amount) []sluice.Amount {
-	all := append([]sluice.Amount{}, said...)
-next:
-	for _, a := range read {
-		for _, b := range said {
-			if a.Unit == b.Unit {
-				continue next
-			}
-		}
-		all = append(all, a)
-	}
-	return all
+	left := slices.DeleteFunc(slices.Clone(read), func(a sluice.Amount) bool {
+		return slices.ContainsFunc(said, func(b sluice.Amount) bool { return a.Unit == b.Unit })
+	})
+	return slices.Concat(said, left)
 }
 
-func (r *releaseJSON) print(w io.Writer, asJSON bool) error {
-	if asJSON {
-		return printJSON(w, r)
-	}
+func (r *releaseJSON) print(cmd *cobra.Command) error {
 	text := r.State + " " + r.Ticket
 	if r.State == "ended" {
 		text = r.Ticket + " has ended already"
 	} else if r.Verdict != store.VerdictNone.String() {
 		text += ": " + r.Verdict + untilText(r.PausedUntil)
 	}
-	_, err := fmt.Fprintln(w, text)
-	return err
+	return printLine(cmd, r, "%s", text)
 }

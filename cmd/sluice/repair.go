@@ -79,22 +79,16 @@ func printRepair(cmd *cobra.Command, resource string, r store.Repair) error {
 			hint: store.RepairCommand(resource) + " --yes moves it aside; windows of up to 10 minutes then count as spent for one window",
 		}
 	}
-	if asJSON(cmd) {
-		out := repairJSON{Resource: resource, At: r.At}
-		if r.Damage != "" {
-			out.Damage, out.Aside = &r.Damage, &r.Aside
-		}
-		return printJSON(cmd.OutOrStdout(), out)
-	}
+	out := repairJSON{Resource: resource, At: r.At}
 	text := fmt.Sprintf("%s is not damaged: %s", resource, r.At)
 	if r.Damage != "" {
+		out.Damage, out.Aside = &r.Damage, &r.Aside
 		text = fmt.Sprintf("repaired %s: %s (%s) is now in %s; remove that when you have looked at it", resource, r.At, r.Damage, r.Aside)
 		if r.What == "key" {
 			text = fmt.Sprintf("repaired %s: %s (%s) is now %s and expires in 7 days", resource, r.At, r.Damage, r.Aside)
 		}
 	}
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), harmless(text))
-	return err
+	return printLine(cmd, out, "%s", harmless(text))
 }
 
 // where describes what is damaged.

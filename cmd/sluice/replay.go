@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -98,8 +99,7 @@ func (f *replaying) run(cmd *cobra.Command, name string) error {
 	p := newProgress(cmd.ErrOrStderr(), "replay")
 	setup.Progress = func(part float64) { p.step(sim.Progress{Strategy: "the gate", Runs: 1, Part: part}) }
 	r, err := replay.New(log, *setup)
-	var none *replay.ErrNoLimits
-	if errors.As(err, &none) {
+	if _, ok := errors.AsType[*replay.ErrNoLimits](err); ok {
 		return &failure{code: exitUsage, message: err.Error(), hint: "--requests 100/min and the like state them, or --config FILE"}
 	}
 	if err != nil {
@@ -115,15 +115,10 @@ func (f *replaying) run(cmd *cobra.Command, name string) error {
 			return err
 		}
 	}
-	switch {
-	case f.html == "-":
+	if f.html == "-" {
 		return written(replayPage(rep).writeTo(cmd.OutOrStdout()))
-	case asJSON(cmd):
-		return written(printJSON(cmd.OutOrStdout(), rep))
 	}
-	s := screenFor(cmd.OutOrStdout(), time.Now())
-	s.replay(rep, f.plot)
-	return s.end()
+	return printResult(cmd, rep, func(s *screen) { s.replay(rep, f.plot) })
 }
 
 // badLog returns the error for a log that cannot be read.
@@ -192,9 +187,13 @@ func (f *replaying) setup(cmd *cobra.Command) (*replay.Setup, string, error) {
 		PerModel:    f.perModel, Classes: sim.Classes, Seed: f.seed,
 	}
 	resource := f.resource
+	limits, err := f.limits()
+	if err != nil {
+		return nil, "", err
+	}
+	s.Limits = limits
 	var file *config.File
 	if name := configName(cmd, nil); name != "" {
-		var err error
 		if file, err = loadConfig(name); err != nil {
 			return nil, "", err
 		}
@@ -202,13 +201,6 @@ func (f *replaying) setup(cmd *cobra.Command) (*replay.Setup, string, error) {
 		for _, c := range file.Classes {
 			s.Classes = append(s.Classes, store.Class{Name: c.Name, Weight: int64(c.Share)})
 		}
-	}
-	limits, err := f.limits()
-	if err != nil {
-		return nil, "", err
-	}
-	s.Limits = limits
-	if file != nil {
 		c, err := file.GateConfig(time.Now())
 		if err != nil {
 			return nil, "", configFailure(err)
@@ -298,33 +290,20 @@ func configured(file *config.File, c *sluice.Config, resource string) (string, [
 // user, tool or key.
 func modelled(r *sluice.Resource) (limits []sim.Limit, left []string) {
 	for _, l := range r.Limits {
-		one := sim.Limit{Name: l.Name, Kind: l.Kind, Unit: l.Unit, Size: l.Size, Burst: l.Burst, Window: l.Window}
-		if one.Unit == "" {
-			one.Unit = sim.Requests
-		}
-		own := false
-		for _, per := range l.Per {
-			if per == sluice.PerModel {
-				one.PerModel = true
-			} else {
-				own = true
-			}
-		}
-		switch {
-		case l.Size == 0 || l.Plan:
-			continue
-		case own || !slices.Contains(sim.Units, one.Unit):
-			left = append(left, l.Name)
-			continue
-		}
+		one := sim.Limit{Name: l.Name, Kind: l.Kind, Unit: cmp.Or(l.Unit, sim.Requests), Size: l.Size, Burst: l.Burst, Window: l.Window}
+		one.PerModel = slices.Contains(l.Per, sluice.PerModel)
 		if one.Kind == store.Bucket && one.Burst == 0 {
 			one.Burst = l.Size
 		}
-		if one.Kind != store.Concurrency && !sim.BucketFits(max(one.Burst, one.Size), one.Size, one.Window) {
+		own := slices.ContainsFunc(l.Per, func(per sluice.Scope) bool { return per != sluice.PerModel })
+		switch {
+		case l.Size == 0 || l.Plan:
+		case own || !slices.Contains(sim.Units, one.Unit),
+			one.Kind != store.Concurrency && !sim.BucketFits(max(one.Burst, one.Size), one.Size, one.Window):
 			left = append(left, l.Name)
-			continue
+		default:
+			limits = append(limits, one)
 		}
-		limits = append(limits, one)
 	}
 	return limits, left
 }

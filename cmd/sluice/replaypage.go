@@ -49,18 +49,8 @@ func replayPage(r *replay.Report) *page {
 // replayAxis returns an axis as long as the longer of the two runs.
 func replayAxis(r *replay.Report) *pageAxis {
 	whole := time.Duration(max(r.Log.DurationS, r.Gate.DurationS) * float64(time.Second))
-	a := &pageAxis{step: time.Second}
-	for _, step := range [...]time.Duration{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400} {
-		if a.step = step * time.Second; whole/a.step < pageBars-1 {
-			break
-		}
-	}
-	for whole/a.step >= pageBars-1 {
-		a.step *= 2
-	}
-	a.start = r.From
-	a.bars = max(int(whole/a.step)+1, 12)
-	return a
+	step := stepFor(whole, time.Second, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400)
+	return &pageAxis{start: r.From, step: step, bars: max(int(whole/step)+1, 12)}
 }
 
 // moments returns counts by the time at which each interval begins.

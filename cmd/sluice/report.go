@@ -70,13 +70,12 @@ from elsewhere and contains no keys and no bodies. --html - prints the page inst
 				}
 			}
 			now := time.Now()
-			var rep inspect.Report
 			var refused minutesOf
-			err := reading(cmd, args, func(ctx context.Context, s *session) (err error) {
+			rep, err := reading(cmd, args, func(ctx context.Context, s *session) (rep inspect.Report, err error) {
 				if rep, err = readReport(ctx, s, from.moment(now)); err == nil && wantsPage {
 					refused = refusedMinutes(s, from.moment(now))
 				}
-				return err
+				return rep, err
 			})
 			if err != nil {
 				return err
@@ -94,12 +93,7 @@ from elsewhere and contains no keys and no bodies. --html - prints the page inst
 					return err
 				}
 			}
-			if asJSON(cmd) {
-				return written(printJSON(cmd.OutOrStdout(), r))
-			}
-			s := screenFor(cmd.OutOrStdout(), now)
-			s.report(r)
-			return s.end()
+			return printResult(cmd, r, func(s *screen) { s.report(r) })
 		},
 	}
 	cmd.Flags().Var(&from, "since", "the period: a time before now such as 24h or 7d, or a moment")

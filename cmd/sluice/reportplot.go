@@ -71,18 +71,23 @@ func axisOf(resources []*resourceReportJSON, refused minutesOf) *pageAxis {
 	if first.IsZero() {
 		return nil
 	}
-	a := &pageAxis{step: time.Minute}
-	for _, step := range [...]time.Duration{1, 2, 5, 10, 15, 30, 60, 2 * 60, 6 * 60, 12 * 60, 24 * 60} {
-		if a.step = step * time.Minute; last.Sub(first)/a.step < pageBars-1 {
-			break
-		}
-	}
-	for last.Sub(first)/a.step >= pageBars-1 { // years
-		a.step *= 2
-	}
+	a := &pageAxis{step: stepFor(last.Sub(first), time.Minute, 1, 2, 5, 10, 15, 30, 60, 2*60, 6*60, 12*60, 24*60)}
 	a.start = first.UTC().Truncate(a.step)
 	a.bars = max(int(last.Sub(a.start)/a.step)+1, 12) // a single minute must not fill the whole width
 	return a
+}
+
+// stepFor returns the shortest of these multiples of a unit of which not too many bars fill the whole time.
+func stepFor(whole, unit time.Duration, multiples ...time.Duration) (step time.Duration) {
+	for _, n := range multiples {
+		if step = n * unit; whole/step < pageBars-1 {
+			return step
+		}
+	}
+	for whole/step >= pageBars-1 { // years
+		step *= 2
+	}
+	return step
 }
 
 // plot draws one resource on the axis, or returns nil if there is nothing to draw.

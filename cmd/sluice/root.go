@@ -15,8 +15,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	if cmd, err := root.ExecuteC(); err != nil {
-		var child childExit
-		if errors.As(err, &child) {
+		if child, ok := errors.AsType[childExit](err); ok {
 			return int(child)
 		}
 		f := asFailure(err)

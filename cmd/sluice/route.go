@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
@@ -48,28 +47,21 @@ store cannot be reached; 78 bad configuration.`,
 		if err != nil {
 			return err
 		}
-		var r inspect.Route
-		err = reading(cmd, resources, func(ctx context.Context, s *session) (err error) {
-			r, err = s.gate.Route(ctx, args[0], need...)
-			return err
+		r, err := reading(cmd, resources, func(ctx context.Context, s *session) (inspect.Route, error) {
+			return s.gate.Route(ctx, args[0], need...)
 		})
 		if err != nil {
 			return err
 		}
 		out := routeJSON{Model: r.Model, Resource: r.Resource, USDPerMTok: r.USDPerMTok, Unpriced: r.Unpriced, Reason: r.Reason}
 		if !r.Unknown {
-			ms := r.Wait.Milliseconds()
-			out.WaitMS = &ms
-		}
-		if asJSON(cmd) {
-			return written(printJSON(cmd.OutOrStdout(), out))
+			out.WaitMS = new(r.Wait.Milliseconds())
 		}
 		price := usdText(r.USDPerMTok) + " usd per million tokens"
 		if r.Unpriced {
 			price = "a guess of " + price
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s/%s, %s, %s: %s\n", harmless(r.Resource), harmless(r.Model), whenText(&r), price, harmless(r.Reason))
-		return written(err)
+		return printLine(cmd, out, "%s/%s, %s, %s: %s", harmless(r.Resource), harmless(r.Model), whenText(&r), price, harmless(r.Reason))
 	}
 	return cmd
 }
@@ -84,18 +76,9 @@ func whenText(r *inspect.Route) string {
 	return "in " + show.Span(r.Wait)
 }
 
-// routesOf loads the configuration with its routes.
-func routesOf(cmd *cobra.Command) (*config.File, error) {
-	name := configName(cmd, nil)
-	if name == "" {
-		return config.Default(), nil
-	}
-	return loadConfig(name)
-}
-
 // routed returns the resources of a task; only these have to be opened.
 func routed(cmd *cobra.Command, task string) ([]string, error) {
-	f, err := routesOf(cmd)
+	f, err := selectedConfig(cmd, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +104,7 @@ func routed(cmd *cobra.Command, task string) ([]string, error) {
 
 // withRouted adds to resources, if there are any, the resources that their tasks can go to instead.
 func withRouted(cmd *cobra.Command, resources []string) []string {
-	f, err := routesOf(cmd)
+	f, err := selectedConfig(cmd, nil)
 	if err != nil {
 		return resources // opening them will report the error
 	}
@@ -145,7 +128,7 @@ func before(route string) string {
 }
 
 func completeTasks(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	f, err := routesOf(cmd)
+	f, err := selectedConfig(cmd, nil)
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -198,14 +198,12 @@ func (s *session) closeAfter() {
 }
 
 // allResources returns the resources of the configuration and the one of the flag.
-func (f *runFlags) allResources(cmd *cobra.Command) (names []string, err error) {
-	if name := configName(cmd, nil); name != "" {
-		file, err := loadConfig(name)
-		if err != nil {
-			return nil, err
-		}
-		names = slices.Sorted(maps.Keys(file.Resources))
+func (f *runFlags) allResources(cmd *cobra.Command) ([]string, error) {
+	file, err := selectedConfig(cmd, nil)
+	if err != nil {
+		return nil, err
 	}
+	names := slices.Sorted(maps.Keys(file.Resources))
 	if f.resource != "" && !slices.Contains(names, f.resource) {
 		names = append(names, f.resource)
 	}
@@ -217,15 +215,11 @@ func (f *runFlags) onlyResource(cmd *cobra.Command) ([]string, error) {
 	if f.resource != "" {
 		return []string{f.resource}, nil
 	}
-	var names []string
-	file := config.Default()
-	if name := configName(cmd, nil); name != "" {
-		var err error
-		if file, err = loadConfig(name); err != nil {
-			return nil, err
-		}
-		names = slices.Sorted(maps.Keys(file.Resources))
+	file, err := selectedConfig(cmd, nil)
+	if err != nil {
+		return nil, err
 	}
+	names := slices.Sorted(maps.Keys(file.Resources))
 	if len(names) == 1 && (f.noGate || !f.gates(file, names[0])) { // otherwise its calls take turns themselves, and must not wait behind the command
 		return names, nil
 	}

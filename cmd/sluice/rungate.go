@@ -35,8 +35,12 @@ var clients = []struct{ provider, variable, suffix string }{
 
 // isGated reports whether clients of a resource can be pointed to the gate.
 func isGated(f *config.File, name string) bool {
+	return hasClients(f.Resources[name].Provider)
+}
+
+func hasClients(provider string) bool {
 	for _, c := range clients {
-		if c.provider == f.Resources[name].Provider {
+		if c.provider == provider {
 			return true
 		}
 	}
@@ -83,12 +87,9 @@ func newRunGate(cmd *cobra.Command, intercept *interceptFlags) (*runGate, error)
 		g := gateOf(cmd, f)
 		return g, g.intercept(*intercept)
 	}
-	f := config.Default()
-	if name := configName(cmd, nil); name != "" {
-		var err error
-		if f, err = loadConfig(name); err != nil {
-			return nil, err
-		}
+	f, err := selectedConfig(cmd, nil)
+	if err != nil {
+		return nil, err
 	}
 	g := gateOf(cmd, f)
 	if len(g.names) == 0 {
@@ -106,9 +107,7 @@ func gateOf(cmd *cobra.Command, f *config.File) *runGate {
 			g.names[r.Provider] = name
 		}
 	}
-	maps.DeleteFunc(g.names, func(provider, _ string) bool {
-		return !slices.ContainsFunc(clients, func(c struct{ provider, variable, suffix string }) bool { return c.provider == provider })
-	})
+	maps.DeleteFunc(g.names, func(provider, _ string) bool { return !hasClients(provider) })
 	for _, c := range clients {
 		name, there := g.names[c.provider]
 		if at := strings.TrimSuffix(os.Getenv(c.variable), "/"); there && at != "" {

@@ -131,8 +131,7 @@ func (r *runner) once(t sluice.Ticket) (code int, held bool, err error) {
 	defer r.keepAlive(t)()
 	if code, err = r.keep.run(r.path, r.argv, r.env); err != nil {
 		_ = t.Cancel() // nothing was sent; if this fails, the ticket expires
-		var sig *caught
-		if errors.As(err, &sig) {
+		if sig, ok := errors.AsType[*caught](err); ok {
 			err = sig.failure(beforeStart)
 		}
 		return 0, false, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -149,8 +148,7 @@ func (r *runner) turn(ctx context.Context, wait time.Duration) (t sluice.Ticket,
 		return t, nil
 	}
 	if !r.quiet {
-		shown := r.s.showWaiting(ctx, r.stderr, r.req)
-		defer shown.end()
+		defer r.s.showWaiting(ctx, r.stderr, r.req)()
 	}
 	if wait <= 0 {
 		t, err = r.s.gate.Try(ctx, r.req)
@@ -173,41 +171,10 @@ func (r *runner) turn(ctx context.Context, wait time.Duration) (t sluice.Ticket,
 	return t, nil
 }
 
-// waiting shows what the run waits for, if that takes longer than a moment: on a terminal as a line that is updated,
-// elsewhere once.
+// waiting shows what the run waits for, if that takes longer than a moment.
 func (r *runner) waiting(what func() string) (stop func()) {
 	if r.quiet {
 		return func() {}
 	}
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tell(r.stderr, what, done)
-	}()
-	return func() {
-		close(done)
-		<-ended
-	}
-}
-
-func tell(w io.Writer, what func() string, done <-chan struct{}) {
-	terminal := isTerminal(w)
-	timer := time.NewTimer(quiet)
-	defer timer.Stop()
-	for shown := false; ; shown = true {
-		select {
-		case <-done:
-			if shown && terminal {
-				fmt.Fprint(w, "\r\x1b[K")
-			}
-			return
-		case <-timer.C:
-		}
-		if terminal {
-			fmt.Fprintf(w, "\r\x1b[K%s", clip("sluice: "+harmless(what())))
-			timer.Reset(time.Second)
-		} else {
-			fmt.Fprintf(w, "sluice: %s\n", harmless(what()))
-		}
-	}
+	return showLine(context.Background(), r.stderr, quiet, func(context.Context) string { return "sluice: " + what() })
 }

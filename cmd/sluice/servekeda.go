@@ -47,10 +47,6 @@ func (s *session) rescale(f *config.File, gate *sluice.Gate) error {
 	if err != nil {
 		return configFailure(err)
 	}
-	var classes []string
-	for _, class := range f.Classes {
-		classes = append(classes, class.Name)
-	}
-	s.scaler.Follow(gate, classes, c.Resources, f.Named()...)
+	s.scaler.Follow(gate, classesOf(f), c.Resources, f.Named()...)
 	return nil
 }

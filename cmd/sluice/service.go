@@ -89,15 +89,11 @@ func installService(cmd *cobra.Command, m service.Manager, spec *service.Spec) e
 	if err != nil {
 		return serviceFailure(err)
 	}
-	if asJSON(cmd) {
-		return written(printJSON(cmd.OutOrStdout(), serviceOf(m, st)))
-	}
 	logs := "journalctl --user -u sluice"
 	if m.Name() == service.Launchd {
 		logs = "tail -f " + shellword.Quote(spec.Log)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: installed, %s\nlogs: %s\n", harmless(st.File), harmless(st.Word), logs)
-	return written(err)
+	return printLine(cmd, serviceOf(m, st), "%s: installed, %s\nlogs: %s", harmless(st.File), harmless(st.Word), logs)
 }
 
 func newServiceStatus() *cobra.Command {
@@ -117,11 +113,7 @@ func newServiceStatus() *cobra.Command {
 			}
 			out := serviceOf(m, st)
 			if st.Running {
-				if asJSON(cmd) {
-					return written(printJSON(cmd.OutOrStdout(), out))
-				}
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", harmless(st.File), harmless(st.Word))
-				return written(err)
+				return printLine(cmd, out, "%s: %s", harmless(st.File), harmless(st.Word))
 			}
 			f := &failure{code: exitUnavailable, message: "the service is not installed", hint: "sluice service install installs and starts it"}
 			if st.Installed {
@@ -148,15 +140,11 @@ func newServiceRemove() *cobra.Command {
 			if err != nil {
 				return serviceFailure(err)
 			}
-			if asJSON(cmd) {
-				return written(printJSON(cmd.OutOrStdout(), map[string]any{"manager": m.Name(), "file": m.File(), "removed": was}))
-			}
 			text := "removed"
 			if !was {
 				text = "there was nothing to remove"
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", harmless(m.File()), text)
-			return written(err)
+			return printLine(cmd, map[string]any{"manager": m.Name(), "file": m.File(), "removed": was}, "%s: %s", harmless(m.File()), text)
 		},
 	}
 }

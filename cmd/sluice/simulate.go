@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -39,12 +38,11 @@ func newSimulate() *cobra.Command {
 		Example: "  sluice simulate six-committers\n  sluice simulate my-fleet.yaml --json\n  sluice simulate squad --plot squad.svg\n  sluice simulate overnight --ablate\n  sluice simulate scale",
 		Args:    atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			run.asJSON, _ = cmd.Flags().GetBool("json")
 			if len(args) > 0 {
 				run.scenario = args[0]
 				ctx, ignore := withSignals(cmd.Context())
 				defer ignore()
-				err := run.carryOut(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr())
+				err := run.carryOut(ctx, cmd)
 				if c := signalOf(ctx); c != nil && err != nil {
 					f := asFailure(c.failure("the simulation ran"))
 					f.hint = "no result was written"
@@ -58,7 +56,7 @@ func newSimulate() *cobra.Command {
 			if run.plot != "" {
 				return &failure{code: exitUsage, message: "--plot needs a scenario to draw", hint: "sluice simulate lists the scenarios that need no file"}
 			}
-			return listScenarios(cmd.OutOrStdout(), run.asJSON)
+			return listScenarios(cmd)
 		},
 	}
 	cmd.ValidArgsFunction = completeScenarios
@@ -68,7 +66,7 @@ func newSimulate() *cobra.Command {
 	return cmd
 }
 
-func listScenarios(w io.Writer, asJSON bool) error {
+func listScenarios(cmd *cobra.Command) error {
 	type entry struct {
 		Name  string `json:"name"`
 		About string `json:"about"`
@@ -79,15 +77,11 @@ func listScenarios(w io.Writer, asJSON bool) error {
 		list = append(list, entry{sc.Name, sc.About})
 		width = max(width, len(sc.Name))
 	}
-	if asJSON {
-		return written(printJSON(w, map[string]any{"scenarios": list}))
-	}
-	for _, e := range list {
-		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, e.Name, e.About); err != nil {
-			return written(err)
+	return printResult(cmd, map[string]any{"scenarios": list}, func(s *screen) {
+		for _, e := range list {
+			s.line("%-*s  %s", width, e.Name, e.About)
 		}
-	}
-	return nil
+	})
 }
 
 // simulation holds the flags of simulate.
@@ -96,16 +90,15 @@ type simulation struct {
 	seed     uint64
 	plot     string // file; empty means none
 	ablate   bool
-	asJSON   bool
 }
 
-func (s *simulation) carryOut(ctx context.Context, stdout, stderr io.Writer) error {
+func (s *simulation) carryOut(ctx context.Context, cmd *cobra.Command) error {
 	sc, err := loadScenario(s.scenario)
 	if err != nil {
 		return err
 	}
 	if s.ablate {
-		return s.leaveOut(ctx, sc, stdout, stderr)
+		return s.leaveOut(ctx, sc, cmd)
 	}
 	picture := outFile{flag: "--plot", what: "picture", path: s.plot}
 	if s.plot != "" {
@@ -113,7 +106,7 @@ func (s *simulation) carryOut(ctx context.Context, stdout, stderr io.Writer) err
 			return err
 		}
 	}
-	p := newProgress(stderr, sc.Name)
+	p := newProgress(cmd.ErrOrStderr(), sc.Name)
 	rep, err := sim.Simulate(ctx, sc, s.seed, p.step)
 	p.end()
 	if err != nil {
@@ -124,10 +117,7 @@ func (s *simulation) carryOut(ctx context.Context, stdout, stderr io.Writer) err
 			return err
 		}
 	}
-	if s.asJSON {
-		return written(printJSON(stdout, rep))
-	}
-	return written(printReport(stdout, rep, painterFor(stdout)))
+	return printResult(cmd, rep, func(s *screen) { s.simulated(rep) })
 }
 
 // tooLong returns the error for a run that takes too long.
@@ -139,8 +129,7 @@ func tooLong(err error) error {
 func loadScenario(arg string) (*sim.Scenario, error) {
 	if !strings.ContainsAny(arg, `/\`) && !strings.HasSuffix(arg, ".yaml") && !strings.HasSuffix(arg, ".yml") {
 		sc, err := sim.Load(arg)
-		var unknown *sim.UnknownScenario
-		if errors.As(err, &unknown) {
+		if unknown, ok := errors.AsType[*sim.UnknownScenario](err); ok {
 			return nil, &failure{code: exitUsage, message: err.Error(), hint: didYouMean(arg, unknown.Known, "known are "+strings.Join(unknown.Known, ", ")+"; a file's name ends in .yaml")}
 		}
 		return sc, err
@@ -155,11 +144,10 @@ func loadScenario(arg string) (*sim.Scenario, error) {
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	sc, err := sim.Parse(arg, f)
-	var bad *sim.ParseError
-	switch {
-	case errors.As(err, &bad):
+	if bad, ok := errors.AsType[*sim.ParseError](err); ok {
 		return nil, &failure{code: exitConfig, message: bad.Error(), detail: bad.Excerpt, hint: "docs/scenarios.md describes every field"}
-	case err != nil:
+	}
+	if err != nil {
 		return nil, &failure{code: exitConfig, message: err.Error()}
 	}
 	return sc, nil

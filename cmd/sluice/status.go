@@ -30,24 +30,18 @@ shows the same live.`,
 			if line {
 				return statusLine(cmd)
 			}
-			var st inspect.Status
 			var classes []string
-			err := reading(cmd, nil, func(ctx context.Context, s *session) (err error) {
+			st, err := reading(cmd, nil, func(ctx context.Context, s *session) (st inspect.Status, err error) {
 				classes = s.classNames()
 				if st, err = s.status(ctx); err == nil {
 					s.nameModels(&st, time.Now())
 				}
-				return err
+				return st, err
 			})
 			if err != nil {
 				return err
 			}
-			if asJSON(cmd) {
-				return written(printJSON(cmd.OutOrStdout(), st))
-			}
-			s := screenFor(cmd.OutOrStdout(), time.Now())
-			s.status(&st, classes)
-			return s.end()
+			return printResult(cmd, st, func(s *screen) { s.status(&st, classes) })
 		},
 	}
 	cmd.Flags().BoolVar(&line, "line", false, "print one line for prompts and status bars, within 2 s")
@@ -70,6 +64,11 @@ func (s *session) nameModels(st *inspect.Status, now time.Time) {
 			r.Model(model).Requested = name
 		}
 	}
+}
+
+// readStatus returns the status of all resources and agents.
+func readStatus(cmd *cobra.Command) (inspect.Status, error) {
+	return reading(cmd, nil, func(ctx context.Context, s *session) (inspect.Status, error) { return s.status(ctx) })
 }
 
 // status returns the status of the gate. Agents of a file store are on this machine, even if they have not said so.

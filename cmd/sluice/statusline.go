@@ -28,11 +28,7 @@ func statusLine(cmd *cobra.Command) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), lineWithin)
 	defer cancel()
 	cmd.SetContext(ctx)
-	var st inspect.Status
-	err := reading(cmd, nil, func(ctx context.Context, s *session) (err error) {
-		st, err = s.status(ctx)
-		return err
-	})
+	st, err := readStatus(cmd)
 	line := "sluice " + inspect.StateDegraded + ", no store"
 	if err == nil {
 		line = lineOf(&st, time.Now())
@@ -75,12 +71,8 @@ func linePart(r *inspect.ResourceStatus, now time.Time) string {
 	if r.BillingStop {
 		text += " (billing stop)"
 	}
-	waits := 0
-	for _, n := range r.Waiting {
-		waits += n
-	}
-	if waits > 0 {
-		text += fmt.Sprintf(", %d waiting", waits)
+	if n := waitingIn(r); n > 0 {
+		text += fmt.Sprintf(", %d waiting", n)
 	}
 	if full, known := fullest(r); known && r.State != inspect.StateFailing {
 		text += fmt.Sprintf(", %d%% used", full)

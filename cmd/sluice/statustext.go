@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -321,7 +322,7 @@ func listedScopes(all []inspect.LimitStatus) []inspect.LimitStatus {
 		}
 		same := slices.Clone(all[i:j])
 		if len(same) > maxScopes {
-			slices.SortStableFunc(same, func(a, b inspect.LimitStatus) int { return compareFullness(&b, &a) })
+			slices.SortStableFunc(same, func(a, b inspect.LimitStatus) int { return cmp.Compare(fullness(&b), fullness(&a)) })
 			same = same[:maxScopes]
 		}
 		list, i = append(list, same...), j
@@ -329,16 +330,7 @@ func listedScopes(all []inspect.LimitStatus) []inspect.LimitStatus {
 	return list
 }
 
-func compareFullness(a, b *inspect.LimitStatus) int {
-	x, y := float64(a.Used)/float64(max(a.Limit, 1)), float64(b.Used)/float64(max(b.Limit, 1))
-	switch {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
-}
+func fullness(l *inspect.LimitStatus) float64 { return float64(l.Used) / float64(max(l.Limit, 1)) }
 
 // hiddenScopes counts the meters that listedScopes leaves out, by limit.
 func hiddenScopes(all []inspect.LimitStatus) map[string]int {

@@ -1,113 +1,77 @@
 package main
 
 import (
-	"bufio"
+	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/sluicehq/sluice/internal/show"
 	"github.com/sluicehq/sluice/sim"
 )
 
 // gate is the name of Sluice's own row.
 const gate = "sluice"
 
-// printReport shows a report to people.
-func printReport(w io.Writer, rep *sim.Report, p painter) error {
-	b := bufio.NewWriter(w)
-	fmt.Fprint(b, p.paint(bold, rep.Scenario))
+// simulated shows the report of a simulation.
+func (s *screen) simulated(rep *sim.Report) {
+	about := ""
 	if rep.About != "" {
-		fmt.Fprint(b, ": ", rep.About)
+		about = ": " + rep.About
 	}
-	fmt.Fprintln(b)
-	fmt.Fprintf(b, "\nLight tail (delays lognormal, median %v, sigma %.1f)\n", sim.LightTail.Median, sim.LightTail.Sigma)
-	printTable(b, rep.Strategies, p)
-	fmt.Fprintf(b, "\nHeavy tail (median %v, sigma %.1f)\n", sim.HeavyTail.Median, sim.HeavyTail.Sigma)
-	printTable(b, rep.HeavyTail, p)
+	s.line("%s%s", s.Paint(show.Bold, rep.Scenario), about)
+	s.line("\nLight tail (delays lognormal, median %v, sigma %.1f)", sim.LightTail.Median, sim.LightTail.Sigma)
+	s.strategies(rep.Strategies)
+	s.line("\nHeavy tail (median %v, sigma %.1f)", sim.HeavyTail.Median, sim.HeavyTail.Sigma)
+	s.strategies(rep.HeavyTail)
 	if len(rep.LeftOut) > 0 {
-		fmt.Fprintf(b, "\nLeft out by the scenario: %s.\n", strings.Join(rep.LeftOut, "; "))
+		s.line("\nLeft out by the scenario: %s.", strings.Join(rep.LeftOut, "; "))
 	}
-	fmt.Fprintf(b, "\n%s\n", conclusion(rep.Strategies))
-	return b.Flush()
+	s.line("\n%s", conclusion(rep.Strategies))
 }
 
-type cell struct{ text, style string }
-
-var heads = []string{"strategy", "finished", "jobs", "sent", "refused", "retries", "peak/s", "quota used", "time", "ideal", "wasted", "starved"}
-
-func printTable(w io.Writer, rows []sim.Figures, p painter) {
-	table := [][]cell{nil}
-	for _, h := range heads {
-		table[0] = append(table[0], cell{h, bold})
-	}
-	for _, f := range rows {
-		table = append(table, row(f))
-	}
-	width := make([]int, len(heads))
-	for _, cells := range table {
-		for i, c := range cells {
-			width[i] = max(width[i], utf8.RuneCountInString(c.text))
-		}
+// strategies shows one row for each strategy, in full on any terminal.
+func (s *screen) strategies(rows []sim.Figures) {
+	t := &show.Table{Indent: "  "}
+	for _, head := range []string{"strategy", "finished", "jobs", "sent", "refused", "retries", "peak/s", "quota used", "time", "ideal", "wasted", "starved"} {
+		t.Columns = append(t.Columns, show.Column{Head: head, Right: head != "strategy" && head != "starved"})
 	}
 	gaveUp := false
-	for _, f := range rows {
-		gaveUp = gaveUp || f.GaveUp > 0
+	for i := range rows {
+		t.Add(strategy(&rows[i])...)
+		gaveUp = gaveUp || rows[i].GaveUp > 0
 	}
-	for _, cells := range table {
-		var line strings.Builder
-		for i, c := range cells {
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(c.text))
-			switch {
-			case i == 0:
-				line.WriteString("  " + p.paint(c.style, c.text) + pad)
-			case i == len(cells)-1:
-				line.WriteString("  " + p.paint(c.style, c.text))
-			default:
-				line.WriteString("  " + pad + p.paint(c.style, c.text))
-			}
-		}
-		fmt.Fprintln(w, line.String())
+	for _, line := range t.Lines(s.Style, 0) {
+		s.line("%s", line)
 	}
 	if gaveUp {
-		fmt.Fprintln(w, "  * until it had finished or given up; not all calls were made")
+		s.line("  * until it had finished or given up; not all calls were made")
 	}
 }
 
-func row(f sim.Figures) []cell {
-	name, short, refused, starved := plain, plain, plain, plain
+func strategy(f *sim.Figures) []show.Cell {
+	name, short := show.Plain, redIf(f.Finished < f.Calls)
 	if f.Name == gate {
-		name = green
-	}
-	if f.Finished < f.Calls {
-		short = red
-	}
-	if f.Throttled > 0 {
-		refused = red
+		name = show.Green
 	}
 	took := span(f.Makespan)
 	if f.GaveUp > 0 {
 		took += "*"
 	}
-	who := "none"
-	if len(f.Starved) > 0 {
-		who, starved = strings.Join(f.Starved, " "), red
-	}
-	return []cell{
-		{f.Name, name},
-		{fmt.Sprintf("%d/%d", f.Finished, f.Calls), short},
-		{fmt.Sprintf("%d/%d", f.JobsFinished, f.Jobs), short},
-		{fmt.Sprint(f.Sent), plain},
-		{fmt.Sprint(f.Throttled), refused},
-		{fmt.Sprintf("%.1f%%", f.RetryShare*100), plain},
-		{fmt.Sprint(f.PeakRate), plain},
-		{fmt.Sprintf("%.1f%%", f.Utilization*100), plain},
-		{took, plain},
-		{span(f.Ideal), plain},
-		{fmt.Sprintf("$%.2f", f.WastedUSD), plain},
-		{who, starved},
+	return []show.Cell{
+		{Text: f.Name, Colour: name},
+		{Text: fmt.Sprintf("%d/%d", f.Finished, f.Calls), Colour: short},
+		{Text: fmt.Sprintf("%d/%d", f.JobsFinished, f.Jobs), Colour: short},
+		{Text: fmt.Sprint(f.Sent)},
+		{Text: fmt.Sprint(f.Throttled), Colour: redIf(f.Throttled > 0)},
+		{Text: fmt.Sprintf("%.1f%%", f.RetryShare*100)},
+		{Text: fmt.Sprint(f.PeakRate)},
+		{Text: fmt.Sprintf("%.1f%%", f.Utilization*100)},
+		{Text: took},
+		{Text: span(f.Ideal)},
+		{Text: fmt.Sprintf("$%.2f", f.WastedUSD)},
+		{Text: cmp.Or(strings.Join(f.Starved, " "), "none"), Colour: redIf(len(f.Starved) > 0)},
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -9,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -55,12 +55,8 @@ X-Sluice-Token, or as SLUICE_TOKEN.`,
 			if err != nil {
 				return err
 			}
-			if asJSON(cmd) {
-				return written(printJSON(cmd.OutOrStdout(), t))
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "token: %s\n\nThis is the only time that it is shown. Add to the configuration:\n\ntokens:\n  %s\n\n"+
-				"Bearers send it as their API key, as the header X-Sluice-Token, or set SLUICE_TOKEN.\n", t.Token, t.Line)
-			return written(err)
+			return printLine(cmd, t, "token: %s\n\nThis is the only time that it is shown. Add to the configuration:\n\ntokens:\n  %s\n\n"+
+				"Bearers send it as their API key, as the header X-Sluice-Token, or set SLUICE_TOKEN.", t.Token, t.Line)
 		},
 	}
 	cmd.Flags().StringVar(&class, "class", "", "highest `CLASS` of its bearer; else the lowest class")
@@ -72,12 +68,9 @@ X-Sluice-Token, or as SLUICE_TOKEN.`,
 
 // makeToken returns a new token that is valid for the configuration of the command line.
 func makeToken(cmd *cobra.Command, name, class, agent string) (tokenJSON, error) {
-	f := config.Default()
-	if file := configName(cmd, nil); file != "" {
-		var err error
-		if f, err = loadConfig(file); err != nil {
-			return tokenJSON{}, err
-		}
+	f, err := selectedConfig(cmd, nil)
+	if err != nil {
+		return tokenJSON{}, err
 	}
 	for what, n := range map[string]string{"NAME": name, "--agent": agent} {
 		if !config.IsName(n) && (n != "" || what == "NAME" || cmd.Flags().Changed("agent")) {
@@ -86,17 +79,9 @@ func makeToken(cmd *cobra.Command, name, class, agent string) (tokenJSON, error)
 			}
 		}
 	}
-	var classes []string
-	for _, c := range f.Classes {
-		classes = append(classes, c.Name)
-	}
-	switch {
-	case class == "":
-		class = classes[len(classes)-1]
-	case !slices.Contains(classes, class):
-		return tokenJSON{}, &failure{
-			code: exitUsage, message: fmt.Sprintf("--class: unknown class %.80q", class), hint: didYouMean(class, classes, "classes are "+strings.Join(classes, ", ")),
-		}
+	class = cmp.Or(class, f.Classes[len(f.Classes)-1].Name)
+	if err := checkClass(f, class); err != nil {
+		return tokenJSON{}, err
 	}
 	if slices.ContainsFunc(f.Tokens, func(t config.Token) bool { return t.Name == name }) {
 		return tokenJSON{}, &failure{code: exitUsage, message: fmt.Sprintf("there is a token called %.80q already", name), hint: "give another name, or remove the old line first"}

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/internal/inside"
-	"github.com/sluicehq/sluice/internal/show"
 	"github.com/sluicehq/sluice/internal/topview"
 )
 
@@ -34,16 +33,11 @@ Without a terminal it prints once, as plain text.`,
 			if out := cmd.OutOrStdout(); !once && canDraw(out) {
 				return watch(cmd, out)
 			}
-			var data topview.Data
-			err := reading(cmd, nil, func(ctx context.Context, s *session) (err error) {
-				data, err = (&watched{s: s}).Read(ctx)
-				return err
-			})
+			data, err := reading(cmd, nil, func(ctx context.Context, s *session) (topview.Data, error) { return (&watched{s: s}).Read(ctx) })
 			if err != nil {
 				return err
 			}
-			style := show.Style{Colour: bool(painterFor(cmd.OutOrStdout())), ASCII: !show.UTF8(os.Getenv)}
-			_, err = io.WriteString(cmd.OutOrStdout(), topview.Once(data, style, time.Now()))
+			_, err = io.WriteString(cmd.OutOrStdout(), topview.Once(data, styleOf(cmd.OutOrStdout()), time.Now()))
 			return written(err)
 		},
 	}
@@ -70,8 +64,7 @@ func watch(cmd *cobra.Command, out io.Writer) (err error) {
 		return openReadOnly(cmd)
 	}}
 	defer func() { w.s.closing(&err) }()
-	style := show.Style{Colour: bool(painterFor(out)), ASCII: !show.UTF8(os.Getenv)}
-	return fail(topview.Run(cmd.Context(), w, style, out))
+	return fail(topview.Run(cmd.Context(), w, styleOf(out), out))
 }
 
 // The session looks for new pools this often, or after newRest times as long as that took: a Redis with many keys must

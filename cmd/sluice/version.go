@@ -30,15 +30,11 @@ func newVersion() *cobra.Command {
 
 func printVersion(cmd *cobra.Command) error {
 	v := buildVersion(debug.ReadBuildInfo())
-	if asJSON(cmd) {
-		return written(printJSON(cmd.OutOrStdout(), v))
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "sluice %s", v.Version)
+	commit := ""
 	if v.Revision != "" {
-		fmt.Fprintf(cmd.OutOrStdout(), " (%.12s)", v.Revision)
+		commit = fmt.Sprintf(" (%.12s)", v.Revision)
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), " %s\n", v.Go)
-	return written(err)
+	return printLine(cmd, v, "sluice %s%s %s", v.Version, commit, v.Go)
 }
 
 func buildVersion(info *debug.BuildInfo, ok bool) versionJSON {

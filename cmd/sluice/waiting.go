@@ -50,61 +50,13 @@ func withSignals(ctx context.Context) (context.Context, func()) {
 
 // signalOf returns the signal that ended a context, or nil if none did.
 func signalOf(ctx context.Context) *caught {
-	var c *caught
-	errors.As(context.Cause(ctx), &c)
+	c, _ := errors.AsType[*caught](context.Cause(ctx))
 	return c
 }
 
-// waiting shows what a command waits for: on a terminal as a line that is updated, elsewhere as one line. For short
-// waits it shows nothing.
-type waiting struct {
-	stop context.CancelFunc
-	done chan struct{}
-}
-
-const lookEvery = time.Second // at the queue
-
-func (s *session) showWaiting(ctx context.Context, w io.Writer, req sluice.Request) *waiting {
-	ctx, stop := context.WithCancel(ctx)
-	shown := &waiting{stop, make(chan struct{})}
-	go func() {
-		defer close(shown.done)
-		s.watchQueue(ctx, w, req)
-	}()
-	return shown
-}
-
-// end clears the line.
-func (w *waiting) end() {
-	w.stop()
-	<-w.done
-}
-
-func (s *session) watchQueue(ctx context.Context, w io.Writer, req sluice.Request) {
-	timer := time.NewTimer(quiet)
-	defer timer.Stop()
-	terminal, shown := isTerminal(w), false
-	for {
-		select {
-		case <-ctx.Done():
-			if shown && terminal {
-				fmt.Fprint(w, "\r\x1b[K")
-			}
-			return
-		case <-timer.C:
-		}
-		timer.Reset(lookEvery)
-		line := "waiting for " + req.Resource + s.whyWaiting(ctx, req)
-		switch {
-		case ctx.Err() != nil:
-		case terminal:
-			fmt.Fprintf(w, "\r\x1b[K%s", clip(harmless(line)))
-			shown = true
-		case !shown:
-			fmt.Fprintln(w, harmless(line))
-			shown = true
-		}
-	}
+// showWaiting shows what a request waits for, if that takes longer than a moment.
+func (s *session) showWaiting(ctx context.Context, w io.Writer, req sluice.Request) (stop func()) {
+	return showLine(ctx, w, quiet, func(ctx context.Context) string { return "waiting for " + req.Resource + s.whyWaiting(ctx, req) })
 }
 
 // whyWaiting describes how many are ahead, what holds the request, and when it is expected to go.

@@ -58,22 +58,18 @@ machine within the last hour.`,
 		Args:              atMost(1),
 		ValidArgsFunction: completeShown,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			now := time.Now()
-			w, err := readWaiting(cmd, args, of, now)
+			w, err := readWaiting(cmd, args, of, time.Now())
 			if err != nil {
 				return err
 			}
-			if asJSON(cmd) {
-				return written(printJSON(cmd.OutOrStdout(), w))
-			}
-			s := screenFor(cmd.OutOrStdout(), now)
-			s.states(w.States)
-			s.windows(w.Windows)
-			s.waiting(w.Waiting, of)
-			s.held(w.Held)
-			s.cycles(w.Cycles)
-			s.refused(w.Refused)
-			return s.end()
+			return printResult(cmd, w, func(s *screen) {
+				s.states(w.States)
+				s.windows(w.Windows)
+				s.waiting(w.Waiting, of)
+				s.held(w.Held)
+				s.cycles(w.Cycles)
+				s.refused(w.Refused)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&of.agent, "agent", "", "only what this agent, `NAME`, waits for")
@@ -89,21 +85,21 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 			return nil, &failure{code: exitUsage, message: "--" + flag + " is empty", hint: "give a name, or leave the flag out"}
 		}
 	}
-	out := &whyJSON{Waiting: []waitingJSON{}, Refused: []refusedJSON{}, States: []stateJSON{}, Windows: []windowJSON{}, Backpressure: inspect.Backpressure{Held: []inspect.Held{}, Cycles: [][]string{}}}
-	err := reading(cmd, withRouted(cmd, args), func(ctx context.Context, s *session) error {
+	return reading(cmd, withRouted(cmd, args), func(ctx context.Context, s *session) (*whyJSON, error) {
+		out := &whyJSON{Waiting: []waitingJSON{}, Refused: []refusedJSON{}, States: []stateJSON{}, Windows: []windowJSON{}, Backpressure: inspect.Backpressure{Held: []inspect.Held{}, Cycles: [][]string{}}}
 		names := args
 		if len(names) == 0 {
 			names = s.resourceNames()
 		}
 		if of.ticket != "" {
 			if _, err := s.gate.Ticket(of.ticket); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		for _, name := range names {
 			r, err := s.gate.Resource(ctx, name)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if of == (whose{}) && r.State != inspect.StateIdle && r.State != inspect.StateFlowing {
 				out.States = append(out.States, stateJSON{name, r.State, r.Reason, r.Until})
@@ -113,7 +109,7 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 			}
 			waiting, err := s.gate.Why(ctx, name)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			for _, w := range waiting {
 				if of.means(&w) {
@@ -124,17 +120,15 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 		if of.ticket == "" {
 			var err error
 			if out.Backpressure, err = s.gate.Backpressure(ctx, of.agent); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		refused, err := readRefused(s.dir, names, of, now)
-		if err != nil {
+		var err error
+		if out.Refused, err = readRefused(s.dir, names, of, now); err != nil {
 			s.warnOfLog(err)
 		}
-		out.Refused = refused
-		return nil
+		return out, nil
 	})
-	return out, err
 }
 
 // cheaper returns a cheaper model that does the same tasks and has room; nil if there is none or it is unknown.

@@ -181,6 +181,14 @@ func (c *call) reply(v any) error {
 	return ignore(json.NewEncoder(c.w).Encode(v))
 }
 
+// result sends JSON, unless there is an error.
+func (c *call) result(v any, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.reply(v)
+}
+
 // ignore drops the error of a response that the client is no longer there to read.
 func ignore(error) error { return nil }
 
@@ -197,12 +205,10 @@ func (c *call) read(v any) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", maxBody), Hint: "send less; of a response's body the beginning is enough"}
 	}
-	var kind *json.UnmarshalTypeError
-	if errors.As(err, &kind) {
+	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s: it must not be of the type %s", cmp.Or(kind.Field, "the body"), kind.Value), Hint: "daemon/api/openapi.yaml has every field"}
 	}
 	if err == nil && d.More() {

@@ -96,8 +96,7 @@ func (a *API) route(c *call) error {
 	}
 	var wait *int64
 	if !r.Unknown {
-		ms := r.Wait.Milliseconds()
-		wait = &ms
+		wait = new(r.Wait.Milliseconds())
 	}
 	return c.reply(struct {
 		Model      string  `json:"model"`
@@ -110,22 +109,12 @@ func (a *API) route(c *call) error {
 }
 
 func (a *API) status(c *call) error {
-	s, err := a.wholeStatus(c.r.Context())
-	if err != nil {
-		return err
-	}
-	return c.reply(s)
+	return c.result(a.Status(c.r.Context()))
 }
 
 func (a *API) pool(c *call) error {
 	ctx, name := c.r.Context(), c.r.PathValue("name")
-	return a.at(ctx, name, func(g *sluice.Gate) error {
-		p, err := g.Pool(ctx, name)
-		if err != nil {
-			return err
-		}
-		return c.reply(p)
-	})
+	return a.at(ctx, name, func(g *sluice.Gate) error { return c.result(g.Pool(ctx, name)) })
 }
 
 // eventWithin is how long a listener may take to read the pending events.

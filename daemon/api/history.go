@@ -144,9 +144,5 @@ func (a *API) report(c *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := a.Report(c.r.Context(), from)
-	if err != nil {
-		return err
-	}
-	return c.reply(r)
+	return c.result(a.Report(c.r.Context(), from))
 }

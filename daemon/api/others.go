@@ -58,14 +58,12 @@ func (o *others) forget() {
 	o.next = time.Time{}
 }
 
-// Status returns the response of GET /v1/status.
-func (a *API) Status(ctx context.Context) (inspect.Status, error) { return a.wholeStatus(ctx) }
-
 // OthersStatus returns the part of Status about pools that the configuration does not name.
 func (a *API) OthersStatus(ctx context.Context) inspect.Status { return a.others.read(ctx, a.Others) }
 
-// wholeStatus returns the status of the gate, followed by the pools that the configuration does not name.
-func (a *API) wholeStatus(ctx context.Context) (inspect.Status, error) {
+// Status returns the response of GET /v1/status: the status of the gate, followed by the pools that the configuration
+// does not name.
+func (a *API) Status(ctx context.Context) (inspect.Status, error) {
 	s, err := a.Gate.Status(ctx)
 	if err != nil {
 		return s, err

@@ -76,18 +76,14 @@ func ProblemOf(err error) *Problem {
 			break
 		}
 	}
-	var e *sluice.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*sluice.Error](err); ok {
 		p.Hint, p.Limit, p.Why = e.Hint, e.Limit, e.Reason
 		if !e.RetryAt.IsZero() {
-			at := e.RetryAt.UTC()
-			after := max(time.Until(at).Milliseconds(), 0)
-			p.RetryAt, p.RetryAfterMS = &at, &after
+			p.RetryAt, p.RetryAfterMS = new(e.RetryAt.UTC()), new(max(time.Until(e.RetryAt).Milliseconds(), 0))
 		}
 	}
 	if p.Status == http.StatusTooManyRequests && p.RetryAfterMS == nil {
-		after := unknownWait.Milliseconds()
-		p.RetryAfterMS = &after
+		p.RetryAfterMS = new(unknownWait.Milliseconds())
 	}
 	return p
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/sleep"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -151,18 +152,13 @@ func (c *call) await(resource string, wait time.Duration) (time.Duration, error)
 		return wait, nil
 	}
 	if left > wait {
-		at, ms := until.UTC(), left.Milliseconds()+1
 		return 0, &Problem{
 			Status: http.StatusTooManyRequests, Detail: "this token reported refusals and is paused alone until they should be over",
-			Hint: "try again after retry_at", Why: "paused", RetryAt: &at, RetryAfterMS: &ms,
+			Hint: "try again after retry_at", Why: "paused", RetryAt: new(until.UTC()), RetryAfterMS: new(left.Milliseconds() + 1),
 		}
 	}
-	t := time.NewTimer(left)
-	defer t.Stop()
-	select {
-	case <-c.r.Context().Done():
+	if !sleep.For(c.r.Context(), left) {
 		return 0, c.r.Context().Err()
-	case <-t.C:
 	}
 	return max(wait-time.Since(begun), 0), nil
 }

@@ -2,9 +2,6 @@ package api
 
 import (
 	"context"
-	"fmt"
-	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/sluicehq/sluice"
@@ -37,7 +34,7 @@ type State struct {
 // why lists waiting requests. If they are too many, it lists the next ones, equally many of each resource.
 func (a *API) why(c *call) error {
 	q := c.r.URL.Query()
-	most, err := listed(q.Get("limit"))
+	most, err := number(q.Get("limit"), "limit", defaultListed, 1, maxListed)
 	if err != nil {
 		return err
 	}
@@ -84,18 +81,6 @@ func (a *API) why(c *call) error {
 	return c.reply(out)
 }
 
-// listed reads how many requests to list.
-func listed(text string) (int, error) {
-	if text == "" {
-		return defaultListed, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > maxListed {
-		return 0, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("limit: %.40q is no number of requests to list", text), Hint: fmt.Sprintf("1 to %d", maxListed)}
-	}
-	return n, nil
-}
-
 // queues returns the names of the resources with a queue, the total number of waiting requests, and the states: of one
 // resource, or of all.
 func (a *API) queues(ctx context.Context, resource string) (names []string, total int, states []State, err error) {
@@ -112,7 +97,7 @@ func (a *API) queues(ctx context.Context, resource string) (names []string, tota
 		}
 		all = []inspect.ResourceStatus{s}
 	} else {
-		s, err := a.wholeStatus(ctx)
+		s, err := a.Status(ctx)
 		if err != nil {
 			return nil, 0, states, err
 		}

@@ -21,8 +21,7 @@ func ServeHTTP(w http.ResponseWriter, r *http.Request, o Options) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 	if err != nil {
 		status := http.StatusBadRequest
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			status = http.StatusRequestEntityTooLarge
 		}
 		http.Error(w, fmt.Sprintf("error: the message cannot be read, or has more than %d bytes", maxMessage), status)

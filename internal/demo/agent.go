@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/sleep"
 )
 
 // Bounds on what an agent sends and reads.
@@ -92,14 +94,7 @@ func (c *caller) due(ctx context.Context, began time.Time, i int64) bool {
 	if c.PerJob > 0 {
 		at += time.Duration((i-1)/int64(c.PerJob)) * c.Every
 	}
-	wait := time.NewTimer(at - time.Since(began))
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return sleep.For(ctx, at-time.Since(began))
 }
 
 // call sends a call until it is answered, with backoff after each refusal or failure.
@@ -124,11 +119,7 @@ func (c *caller) call(ctx context.Context, i int64) error {
 			c.tally.change(func(s *State) { s.Done, s.Total, s.Longest = s.Done+1, s.Total+took, max(s.Longest, took) })
 			return nil
 		}
-		again := time.NewTimer(backoff(n, asked, rand.Float64()))
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
+		if !sleep.For(ctx, backoff(n, asked, rand.Float64())) {
 			return ctx.Err()
 		}
 	}

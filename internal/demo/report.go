@@ -3,6 +3,7 @@ package demo
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/provider"
@@ -111,12 +112,7 @@ func (p *phase) result(finished bool, stats *mock.Stats) *Phase {
 
 // class adds an agent to its class.
 func (r *Phase) class(a Progress) {
-	at := -1
-	for i := range r.Classes {
-		if r.Classes[i].Name == a.Class {
-			at = i
-		}
-	}
+	at := slices.IndexFunc(r.Classes, func(c ClassWait) bool { return c.Name == a.Class })
 	if at < 0 {
 		at = len(r.Classes)
 		r.Classes = append(r.Classes, ClassWait{Name: a.Class})

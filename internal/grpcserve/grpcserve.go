@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
@@ -48,7 +49,7 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, register fun
 		defer hard.Stop()
 		server.GracefulStop()
 	})
-	err := server.Serve(bounded(l, MaxClients))
+	err := server.Serve(netutil.LimitListener(l, MaxClients))
 	if stop() { // the server ended by itself
 		server.Stop()
 		return err

@@ -123,7 +123,7 @@ func (s *InStore) Take(ctx context.Context, o Order) (Taken, error) {
 	var parts []string
 	back := func() { // give back what was taken, even if ctx is cancelled
 		for _, r := range parts {
-			_ = s.end(context.WithoutCancel(ctx), r, o.Now, func(*potPool, store.ID) []store.Op { return []store.Op{{Kind: store.OpCancel}} })
+			_ = s.end(context.WithoutCancel(ctx), r, o.Now, store.Op{Kind: store.OpCancel})
 		}
 	}
 	for i := range o.Lines {
@@ -210,41 +210,34 @@ func (p *potPool) notMoved(who string) {
 
 // Settle implements [Ledger].
 func (s *InStore) Settle(ctx context.Context, receipt string, actual int64, now time.Time) error {
-	return s.each(receipt, func(part string) error {
-		return s.end(ctx, part, now, func(p *potPool, _ store.ID) []store.Op {
-			switch {
-			case actual == 0: // a store takes 0 as unknown
-				return []store.Op{{Kind: store.OpCancel}}
-			case actual < 0:
-				return []store.Op{{Kind: store.OpClose}}
-			}
-			// A store takes more than eight times a limit for a mistake, and counts no more than that.
-			op := store.Op{Kind: store.OpClose}
-			op.Amounts[money], op.Amounts[told] = min(actual, MaxMicros), -1
-			return []store.Op{op}
-		})
-	})
+	op := store.Op{Kind: store.OpClose}
+	switch {
+	case actual == 0: // a store takes 0 as unknown
+		op.Kind = store.OpCancel
+	case actual > 0: // a store takes more than eight times a limit for a mistake, and counts no more than that
+		op.Amounts[money], op.Amounts[told] = min(actual, MaxMicros), -1
+	}
+	return s.endAll(ctx, receipt, now, op)
 }
 
 // Cancel implements [Ledger].
 func (s *InStore) Cancel(ctx context.Context, receipt string, now time.Time) error {
-	return s.each(receipt, func(part string) error {
-		return s.end(ctx, part, now, func(*potPool, store.ID) []store.Op { return []store.Op{{Kind: store.OpCancel}} })
-	})
+	return s.endAll(ctx, receipt, now, store.Op{Kind: store.OpCancel})
 }
 
-func (s *InStore) each(receipt string, do func(part string) error) error {
+// endAll ends all reservations of a receipt.
+func (s *InStore) endAll(ctx context.Context, receipt string, now time.Time, op store.Op) error {
 	var errs []error
 	for part := range strings.SplitSeq(receipt, "_") {
 		if part != "" {
-			errs = append(errs, do(part))
+			errs = append(errs, s.end(ctx, part, now, op))
 		}
 	}
 	return errors.Join(errs...)
 }
 
 // end ends one reservation.
-func (s *InStore) end(ctx context.Context, part string, now time.Time, how func(*potPool, store.ID) []store.Op) error {
+func (s *InStore) end(ctx context.Context, part string, now time.Time, op store.Op) error {
 	hash, id, ok := parseReceipt(part)
 	if !ok {
 		return fmt.Errorf("%.40q is no receipt of a budget", part)
@@ -253,11 +246,8 @@ func (s *InStore) end(ctx context.Context, part string, now time.Time, how func(
 	if p == nil || err != nil {
 		return err
 	}
-	ops := how(p, id)
-	for i := range ops {
-		ops[i].ID = id
-	}
-	return p.Apply(ctx, ops)
+	op.ID = id
+	return p.Apply(ctx, []store.Op{op})
 }
 
 // find returns the pool that a receipt names, or nil if its budget is not known here.

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -112,17 +113,8 @@ func told(x *sluicehttp.Exchange) bool {
 
 // code returns the class of a status, such as 4xx. Single statuses would make too many series, and verdicts say more.
 func code(status int) string {
-	switch status / 100 {
-	case 1:
-		return "1xx"
-	case 2:
-		return "2xx"
-	case 3:
-		return "3xx"
-	case 4:
-		return "4xx"
-	case 5:
-		return "5xx"
+	if status < 100 || status > 599 {
+		return "none"
 	}
-	return "none"
+	return strconv.Itoa(status/100) + "xx"
 }

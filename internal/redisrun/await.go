@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -39,16 +40,11 @@ func awaitAll(what string, servers []*Server, ask func(*Server) error) error {
 // together runs a step for each server concurrently.
 func together(servers []*Server, step func(int, *Server) error) error {
 	errs := make([]error, len(servers))
-	done := make(chan struct{})
+	var all sync.WaitGroup
 	for i, s := range servers {
-		go func() {
-			errs[i] = step(i, s)
-			done <- struct{}{}
-		}()
+		all.Go(func() { errs[i] = step(i, s) })
 	}
-	for range servers {
-		<-done
-	}
+	all.Wait()
 	return errors.Join(errs...)
 }
 

@@ -138,15 +138,13 @@ func (c *Cluster) Stop() error { return stopAll(c.nodes) }
 
 // Slot returns the slot of a key.
 func (c *Cluster) Slot(key string) (int, error) {
-	var text string
-	err := c.anyNode(func(s *Server) (err error) {
-		text, err = s.Do(context.Background(), "CLUSTER", "KEYSLOT", key)
-		return err
+	return anyNode(c, func(s *Server) (int, error) {
+		text, err := s.Do(context.Background(), "CLUSTER", "KEYSLOT", key)
+		if err != nil {
+			return 0, err
+		}
+		return strconv.Atoi(text)
 	})
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(text)
 }
 
 // Owner returns the index of the node that serves a slot, according to the first node that answers.
@@ -154,25 +152,7 @@ func (c *Cluster) Owner(slot int) (int, error) {
 	if slot < 0 || slot >= slots {
 		return 0, fmt.Errorf("slot %d: must be 0 to %d", slot, slots-1)
 	}
-	owner := -1
-	err := c.anyNode(func(s *Server) (err error) {
-		owner, err = c.ownerAt(s, slot)
-		return err
-	})
-	return owner, err
-}
-
-// Owners returns which node serves a slot, according to each node.
-func (c *Cluster) Owners(slot int) (said []string) {
-	for _, s := range c.nodes {
-		owner, err := c.ownerAt(s, slot)
-		if err != nil {
-			said = append(said, "("+err.Error()+")")
-			continue
-		}
-		said = append(said, strconv.Itoa(owner))
-	}
-	return said
+	return anyNode(c, func(s *Server) (int, error) { return c.ownerAt(s, slot) })
 }
 
 // ownerAt returns the node that serves a slot, according to s.
@@ -201,14 +181,14 @@ func (c *Cluster) ownerAt(s *Server, slot int) (int, error) {
 }
 
 // anyNode asks the nodes in turn until one answers.
-func (c *Cluster) anyNode(ask func(*Server) error) error {
+func anyNode(c *Cluster, ask func(*Server) (int, error)) (int, error) {
 	var errs []error
 	for _, s := range c.nodes {
-		err := ask(s)
+		n, err := ask(s)
 		if err == nil {
-			return nil
+			return n, nil
 		}
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return -1, errors.Join(errs...)
 }

@@ -67,8 +67,7 @@ func (s *Sentinel) WaitMaster(old *Server) (master *Server, err error) {
 			return false, fmt.Errorf("the sentinels still name %s", old.Addr())
 		}
 		_, err = master.Do(context.Background(), "DEL", probeKey)
-		var refused ReplyError
-		if errors.As(err, &refused) && strings.HasPrefix(string(refused), "NOREPLICAS") {
+		if refused, ok := errors.AsType[ReplyError](err); ok && strings.HasPrefix(string(refused), "NOREPLICAS") {
 			return false, nil
 		}
 		return false, err

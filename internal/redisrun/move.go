@@ -166,8 +166,7 @@ func (m *Move) set(node int, state, id string) error {
 }
 
 func (m *Move) failed(err error) error {
-	var refused ReplyError
-	if errors.As(err, &refused) {
+	if _, ok := errors.AsType[ReplyError](err); ok {
 		return fmt.Errorf("move slot %d to %s: refused: %w", m.slot, m.cluster.nodes[m.to].Addr(), err)
 	}
 	return fmt.Errorf("move slot %d: %w", m.slot, err)

@@ -154,8 +154,7 @@ func readReply(in *bufio.Reader, depth int) (reply, error) {
 		r := reply{list: []reply{}}
 		for range n {
 			item, err := readReply(in, depth+1)
-			var refused ReplyError
-			if errors.As(err, &refused) { // an item like the others
+			if refused, ok := errors.AsType[ReplyError](err); ok { // an item like the others
 				item, err = reply{text: refused.Error()}, nil
 			}
 			if err != nil {

@@ -106,8 +106,7 @@ func hurryMore(s *Server) error { return tune(s, "PUBLISH-PERIOD", "100") }
 
 func tune(s *Server, settings ...string) error {
 	_, err := s.Do(context.Background(), append([]string{"SENTINEL", "DEBUG"}, settings...)...)
-	var refused ReplyError
-	if errors.As(err, &refused) { // Redis before version 7: slower, but it works
+	if _, ok := errors.AsType[ReplyError](err); ok { // Redis before version 7: slower, but it works
 		return nil
 	}
 	return err

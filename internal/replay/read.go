@@ -51,8 +51,7 @@ func of(resource string) string {
 
 // plain returns the text of an error without the name of the file, which the message already has.
 func plain(err error) string {
-	var pe *os.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*os.PathError](err); ok {
 		return pe.Err.Error()
 	}
 	return err.Error()

@@ -132,8 +132,7 @@ func (d *Doc) decodeText(n *Node, path string, text encoding.TextUnmarshaler, v 
 		}
 	}
 	message := err.Error()
-	var mistake *Mistake
-	if errors.As(err, &mistake) {
+	if mistake, ok := errors.AsType[*Mistake](err); ok {
 		message, hint = mistake.Message, mistake.Hint
 	}
 	d.fail(n.Line, n.Column, path, message).Hint(hint)

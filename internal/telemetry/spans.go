@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -71,35 +72,28 @@ func (s *spans) end(span trace.Span, operation string, x *sluicehttp.Exchange) {
 		return
 	}
 	span.SetName(nameOf(operation, x))
-	span.AddEvent("queued", trace.WithTimestamp(x.Began))
-	if !x.Granted.IsZero() {
-		span.AddEvent("granted", trace.WithTimestamp(x.Granted))
-	}
-	if !x.Sent.IsZero() {
-		span.AddEvent("sent", trace.WithTimestamp(x.Sent))
-	}
-	if !x.Answered.IsZero() {
-		span.AddEvent("answered", trace.WithTimestamp(x.Answered))
+	for _, e := range []struct {
+		name string
+		at   time.Time
+	}{{"queued", x.Began}, {"granted", x.Granted}, {"sent", x.Sent}, {"answered", x.Answered}} {
+		if !e.at.IsZero() {
+			span.AddEvent(e.name, trace.WithTimestamp(e.at))
+		}
 	}
 	span.SetAttributes(s.attributes(operation, x)...)
 	span.SetAttributes(
 		attribute.String("sluice.agent", x.Agent), attribute.String("sluice.class", x.Class), attribute.Int64("sluice.waited_ms", x.Waited.Milliseconds()),
 		attribute.String("sluice.verdict", x.Verdict.String()),
 	)
-	if x.User != "" {
-		span.SetAttributes(attribute.String("sluice.user", x.User))
-	}
-	if x.RequestID != "" {
-		span.SetAttributes(attribute.String("sluice.request_id", x.RequestID))
-	}
-	if x.Ticket != "" {
-		span.SetAttributes(attribute.String("sluice.ticket", x.Ticket))
+	for name, value := range map[string]string{
+		"sluice.user": x.User, "sluice.request_id": x.RequestID, "sluice.ticket": x.Ticket, "gen_ai.response.id": x.UpstreamID,
+	} {
+		if value != "" {
+			span.SetAttributes(attribute.String(name, value))
+		}
 	}
 	if x.Attempts > 1 {
 		span.SetAttributes(attribute.Int("http.request.resend_count", x.Attempts-1))
-	}
-	if x.UpstreamID != "" {
-		span.SetAttributes(attribute.String("gen_ai.response.id", x.UpstreamID))
 	}
 	if x.Usage.Known {
 		span.SetAttributes(attribute.Int64("gen_ai.usage.input_tokens", input(&x.Usage)), attribute.Int64("gen_ai.usage.output_tokens", x.Usage.Output))

@@ -147,7 +147,7 @@ func (m *Model) heights(room int) (heights [panes]int) {
 	room -= int(panes) - 1 // blank lines
 	var want [panes]int
 	for p := range panes {
-		want[p] = 1 + max(len(m.keys(p)), 1) + m.detailLines(p)
+		want[p] = 1 + max(len(m.keys(p)), 1) + len(m.detailsOf(p))
 	}
 	open := int(panes)
 	for done := [panes]bool{}; open > 0; {
@@ -171,11 +171,6 @@ func (m *Model) heights(room int) (heights [panes]int) {
 		}
 	}
 	return heights
-}
-
-// detailLines returns how many lines a list needs for its selection.
-func (m *Model) detailLines(p pane) int {
-	return len(m.detailsOf(p))
 }
 
 // detailsOf returns the lines about a list's selection; none if the list is not focused.
@@ -230,20 +225,18 @@ func (m *Model) list(p pane, height int) []string {
 		}
 		return []string{m.title(p, [...]string{"resources", "agents", "waiting"}[p]), "  " + m.style.Paint(show.Dim, text)}
 	}
-	extra := m.detailLines(p)
-	if height < 2+extra {
-		extra = 0
+	details := m.detailsOf(p)
+	if height < 2+len(details) {
+		details = nil
 	}
-	visible := max(height-1-extra, 1)
+	visible := max(height-1-len(details), 1)
 	at := m.index(p, keys)
 	from := min(max(at-visible/2, 0), max(len(keys)-visible, 0))
 	lines := m.rows(p, from, visible).Lines(m.style, m.width)
 	lines[0] = m.title(p, lines[0])
 	if i := at - from + 1; p == m.focus && i < len(lines) {
 		lines[i] = m.style.Paint(show.Bold, ">") + strings.TrimPrefix(lines[i], " ")
-		if extra > 0 {
-			lines = slices.Insert(lines, i+1, m.detailsOf(p)...)
-		}
+		lines = slices.Insert(lines, i+1, details...)
 	}
 	return lines
 }

@@ -112,12 +112,10 @@ func (l *transport) send(ctx context.Context, method, path string, body []byte, 
 	}
 	resp, err := l.http.Do(req)
 	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) {
+		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // the rest is the known address
 		}
-		var unproved *tls.CertificateVerificationError
-		if errors.As(err, &unproved) {
+		if unproved, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 			return nil, hinted(fmt.Errorf("%s cannot be trusted: %w", l.name, unproved.Err), "its certificate has to be of an authority that this machine knows; SSL_CERT_FILE names a file with another")
 		}
 		return nil, silent(fmt.Errorf("%s does not answer: %w", l.name, err))
