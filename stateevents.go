@@ -29,11 +29,6 @@ const (
 	settled = 5 * time.Second
 )
 
-// isTrouble reports whether a state is reported at once.
-func isTrouble(state string) bool {
-	return state == inspect.StateFailing || state == inspect.StateDegraded || state == inspect.StatePaused
-}
-
 // tellState emits an event if the state has changed.
 func (r *resource) tellState(state, reason string, until *time.Time) {
 	if r.events == nil {
@@ -50,7 +45,7 @@ func (r *resource) tellState(state, reason string, until *time.Time) {
 		t.mu.Unlock()
 		return
 	}
-	if !isTrouble(state) && !isTrouble(t.state) {
+	if !inspect.IsTrouble(state) && !inspect.IsTrouble(t.state) { // trouble is reported at once
 		if t.next != state {
 			t.next, t.from = state, now
 		}

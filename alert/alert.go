@@ -16,6 +16,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/sleep"
 )
 
 // Bounds of a [Poster].
@@ -145,11 +147,7 @@ func (p *Poster) deliver(text []byte) error {
 		if !again || n == Attempts || p.life.Err() != nil {
 			return err
 		}
-		wait := time.NewTimer(pause)
-		select {
-		case <-wait.C:
-		case <-p.life.Done():
-			wait.Stop()
+		if !sleep.For(p.life, pause) {
 			return err
 		}
 		pause = min(2*pause, lastPause)

@@ -89,15 +89,11 @@ func (t troubles) tell(resources []inspect.ResourceStatus, now time.Time, tell f
 			continue
 		}
 		t[r.Name] = stateSince{r.State, now}
-		if isTrouble(r.State) || isTrouble(was.state) {
+		if inspect.IsTrouble(r.State) || inspect.IsTrouble(was.state) {
 			tell(inspect.Event{
 				Time: now.UTC(), Kind: inspect.EventState, Resource: r.Name, State: r.State, Was: was.state, Reason: r.Reason, Until: r.Until,
 				ForMS: now.Sub(was.since).Milliseconds(),
 			})
 		}
 	}
-}
-
-func isTrouble(state string) bool {
-	return state == inspect.StateFailing || state == inspect.StateDegraded || state == inspect.StatePaused
 }

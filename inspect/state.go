@@ -14,3 +14,8 @@ const (
 func States() []string {
 	return []string{StateFailing, StateDegraded, StatePaused, StateQueueing, StateFlowing, StateIdle}
 }
+
+// IsTrouble reports whether a state needs attention: the resource is failing, degraded or paused.
+func IsTrouble(state string) bool {
+	return state == StateFailing || state == StateDegraded || state == StatePaused
+}

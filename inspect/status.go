@@ -173,6 +173,14 @@ type ModelStatus struct {
 	Waiting   int    `json:"waiting"`
 }
 
+// AllWaiting returns how many requests wait, of all classes together.
+func (r *ResourceStatus) AllWaiting() (n int) {
+	for _, waiting := range r.Waiting {
+		n += waiting
+	}
+	return n
+}
+
 // Model returns the status of a model. It adds the model if necessary.
 func (r *ResourceStatus) Model(model string) *ModelStatus {
 	at, there := slices.BinarySearchFunc(r.Models, model, func(m ModelStatus, name string) int { return strings.Compare(m.Model, name) })

@@ -9,7 +9,10 @@
 // Two bounds end the retries: the number of sends, and an overall deadline.
 package retry
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // The defaults of a [Policy].
 const (
@@ -61,11 +64,7 @@ type Policy struct {
 // Default returns the default policy with all fields filled in.
 func Default() Policy {
 	p := Policy{}.filled()
-	windows := make(map[string]Window, len(defaultWindows))
-	for class, w := range defaultWindows {
-		windows[class] = w
-	}
-	p.Windows = windows
+	p.Windows = maps.Clone(defaultWindows)
 	return p
 }
 

@@ -108,14 +108,11 @@ func (s Situation) phase(t Trigger, phase string) bool {
 	})
 }
 
-func (s Situation) waiting(class string) (n int) {
+func (s Situation) waiting(class string) int {
 	if class != "" {
 		return s.Status.Waiting[class]
 	}
-	for _, w := range s.Status.Waiting {
-		n += w
-	}
-	return n
+	return s.Status.AllWaiting()
 }
 
 // meter is the state of a limit with its definition.

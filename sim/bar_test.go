@@ -112,3 +112,9 @@ func TestResearchBoundByInput(t *testing.T) {
 		}
 	}
 }
+
+// simulate runs the scenario under the strategy that make returns.
+func simulate(sc *Scenario, make func(*desk) strategy, net Delay, seed uint64) (*run, error) {
+	r := newRun(sc, make, net, seed)
+	return r, r.finishAll()
+}

@@ -156,11 +156,7 @@ func (c *checker) together(sc *Scenario) {
 			if l.late() {
 				cost = a.Request.Output
 			}
-			capacity := l.Size
-			if l.Kind == store.Bucket {
-				capacity = l.Burst
-			}
-			if cost > capacity {
+			if cost > l.capacity() {
 				c.fail("agents", "%s's calls cost %d %s, which %s can never hold", a.Name, cost, l.Unit, l.Name)
 			}
 			timed = timed || cost > 0 && (l.Kind != store.Concurrency || sc.Service.Median+sc.Body.Median > 0)

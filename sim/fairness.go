@@ -76,6 +76,5 @@ func (f *fairness) index() *float64 {
 	if f.slices == 0 {
 		return nil
 	}
-	mean := round(f.sum / float64(f.slices))
-	return &mean
+	return new(round(f.sum / float64(f.slices)))
 }

@@ -105,8 +105,7 @@ func Parse(name string, r io.Reader) (*Scenario, error) {
 
 // first returns the first error of several.
 func first(err error) *ParseError {
-	var pe *ParseError
-	errors.As(err, &pe)
+	pe, _ := errors.AsType[*ParseError](err)
 	return pe
 }
 

@@ -19,13 +19,12 @@ type strategy interface {
 	answered(c *call, resp Response)
 	// ended is called when an accepted call is over, with its usage.
 	ended(c *call, used usage)
+	// blind reports whether the strategy may not use the limits that responses state. Responses then omit them.
+	blind() bool
 }
 
 // leaver is a strategy that is told when an agent has no work left.
 type leaver interface{ left(a *agent) }
-
-// blind is a strategy that may not use the limits that responses state. If blind returns true, responses omit them.
-type blind interface{ blind() bool }
 
 // usage is the usage that a response states, in tokens.
 type usage struct{ input, output int64 }
@@ -69,12 +68,6 @@ type run struct {
 	onReach, onBegin, onAnswer, onDone, onOver, onFree func(*call)
 }
 
-// simulate runs the scenario under the strategy that make returns.
-func simulate(sc *Scenario, make func(*desk) strategy, net Delay, seed uint64) (*run, error) {
-	r := newRun(sc, make, net, seed)
-	return r, r.finishAll()
-}
-
 func newRun(sc *Scenario, make func(*desk) strategy, net Delay, seed uint64) *run {
 	r := &run{
 		loop:        newLoop(),
@@ -93,8 +86,7 @@ func newRun(sc *Scenario, make func(*desk) strategy, net Delay, seed uint64) *ru
 	outside(r.loop, sc, r.provider, seed, false, func() bool { return r.tally.left > 0 })
 	r.watch()
 	r.strategy = make(&desk{loop: r.loop, sc: sc, jitter: stream(seed, drawJitter), agents: agents, callers: r})
-	b, ok := r.strategy.(blind)
-	r.headers = sc.Policy.Headers && !(ok && b.blind())
+	r.headers = sc.Policy.Headers && !r.strategy.blind()
 	return r
 }
 

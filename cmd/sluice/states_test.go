@@ -285,7 +285,7 @@ func TestSaturatedOnLearnedLimits(t *testing.T) {
 		if st, err = g.Status(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if waitingIn(&st.Resources[0]) > 0 {
+		if st.Resources[0].AllWaiting() > 0 {
 			break
 		}
 	}

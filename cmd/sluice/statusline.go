@@ -71,7 +71,7 @@ func linePart(r *inspect.ResourceStatus, now time.Time) string {
 	if r.BillingStop {
 		text += " (billing stop)"
 	}
-	if n := waitingIn(r); n > 0 {
+	if n := r.AllWaiting(); n > 0 {
 		text += fmt.Sprintf(", %d waiting", n)
 	}
 	if full, known := fullest(r); known && r.State != inspect.StateFailing {

@@ -72,24 +72,15 @@ func (s *screen) nothing(st *inspect.Status) {
 
 // isIdle reports whether there is nothing to show of a resource.
 func isIdle(r *inspect.ResourceStatus) bool {
-	for _, l := range r.Limits {
-		if l.Used > 0 {
-			return false
-		}
+	if slices.ContainsFunc(r.Limits, func(l inspect.LimitStatus) bool { return l.Used > 0 }) {
+		return false
 	}
-	return r.State != inspect.StateFailing && r.State != inspect.StateDegraded && r.Sent == 0 && r.InFlight == 0 && waitingIn(r) == 0 && !slices.ContainsFunc(r.Gates, holds) && r.Last429 == nil && r.PausedUntil == nil &&
+	return r.State != inspect.StateFailing && r.State != inspect.StateDegraded && r.Sent == 0 && r.InFlight == 0 && r.AllWaiting() == 0 && !slices.ContainsFunc(r.Gates, holds) && r.Last429 == nil && r.PausedUntil == nil &&
 		r.Outage == nil && r.SilentMembers == 0
 }
 
 // holds reports whether a pause status has a cause. An unused resource also begins with a ramp, which does not count.
 func holds(g inspect.PauseStatus) bool { return g.Phase != "ramping" }
-
-func waitingIn(r *inspect.ResourceStatus) (n int) {
-	for _, w := range r.Waiting {
-		n += w
-	}
-	return n
-}
 
 func (s *screen) resource(r *inspect.ResourceStatus, classes []string) {
 	head := s.Paint(show.Bold, s.Text(r.Name, nameWidth))
@@ -201,7 +192,7 @@ func (s *screen) listModels(all []string, more string) {
 
 // facts describes a resource's figures in words.
 func (s *screen) facts(r *inspect.ResourceStatus, classes []string) []string {
-	waiting := fmt.Sprintf("%d waiting", waitingIn(r))
+	waiting := fmt.Sprintf("%d waiting", r.AllWaiting())
 	if by := byClassNames(r.Waiting, classes); by != "" {
 		waiting += " (" + s.Text(by, textWidth) + ")"
 	}

@@ -108,7 +108,7 @@ func (w *watched) Read(ctx context.Context) (topview.Data, error) {
 	}
 	for i := range data.Status.Resources {
 		r := &data.Status.Resources[i]
-		if waitingIn(r) == 0 {
+		if r.AllWaiting() == 0 {
 			continue // the usual case
 		}
 		list, err := w.s.gate.Why(ctx, r.Name)

@@ -104,10 +104,7 @@ func (a *API) queues(ctx context.Context, resource string) (names []string, tota
 		all = s.Resources
 	}
 	for i := range all {
-		n := 0
-		for _, waiting := range all[i].Waiting {
-			n += waiting
-		}
+		n := all[i].AllWaiting()
 		if n > 0 || resource != "" {
 			names, total = append(names, all[i].Name), total+n
 		}

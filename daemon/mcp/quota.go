@@ -96,7 +96,7 @@ func unused(r *inspect.ResourceStatus) bool {
 func quotaOf(r *inspect.ResourceStatus, a *inspect.AgentStatus, agent, model string, now time.Time) quota {
 	q := quota{
 		Resource: r.Name, State: r.State, Reason: words(r.Reason), EndsInS: in(r.Until, now), Light: r.Light, LightBinds: r.LightBinds,
-		Waiting: waiting(r), InFlight: r.InFlight, Limits: []limitLeft{},
+		Waiting: r.AllWaiting(), InFlight: r.InFlight, Limits: []limitLeft{},
 	}
 	user := ""
 	if a != nil {
@@ -119,8 +119,7 @@ func quotaOf(r *inspect.ResourceStatus, a *inspect.AgentStatus, agent, model str
 			ResetsInS: in(l.ResetAt, now), ResetsAt: l.ResetAt,
 		}
 		if l.Limit > 0 {
-			remaining := max(l.Remaining, 0)
-			left.Size, left.Remaining = &l.Limit, &remaining
+			left.Size, left.Remaining = &l.Limit, new(max(l.Remaining, 0))
 		}
 		q.Limits = append(q.Limits, left)
 	}

@@ -24,8 +24,7 @@ func in(at *time.Time, now time.Time) *int64 {
 	if at == nil {
 		return nil
 	}
-	s := max(int64((at.Sub(now)+time.Second-1)/time.Second), 0)
-	return &s
+	return new(max(int64((at.Sub(now)+time.Second-1)/time.Second), 0))
 }
 
 // pick returns the resource with a name, or an error that lists the known names.
@@ -51,13 +50,6 @@ func agentOf(s *inspect.Status, name string) *inspect.AgentStatus {
 		return &s.Agents[i]
 	}
 	return nil
-}
-
-func waiting(r *inspect.ResourceStatus) (n int) {
-	for _, of := range r.Waiting {
-		n += of
-	}
-	return n
 }
 
 // counts reports whether a limit counts the requests of an agent for a model. An empty model means any. Limits of other

@@ -64,7 +64,7 @@ func (s *server) start(ctx context.Context, q startIn) (startOut, string, error)
 		s.room(&out, r, a, agent, q.Model, now)
 	} else {
 		for i := range st.Resources {
-			if r := &st.Resources[i]; troubled(r) {
+			if r := &st.Resources[i]; inspect.IsTrouble(r.State) {
 				x := state{r.Name, r.State, words(r.Reason), in(r.Until, now)}
 				out.note(x.sentence())
 			}
@@ -96,7 +96,7 @@ func (s *server) room(out *startOut, r *inspect.ResourceStatus, a *inspect.Agent
 	switch {
 	case r.State == inspect.StateFailing, r.BillingStop, r.State == inspect.StateDegraded && r.Outage != nil && r.Outage.Mode == store.FailClosed.String():
 		out.no(fmt.Sprintf("%s is %s: %s", word(r.Name), r.State, words(r.Reason)), r.Until, now)
-	case out.Start && troubled(r):
+	case out.Start && inspect.IsTrouble(r.State):
 		out.note(fmt.Sprintf("%s is %s: %s.", word(r.Name), r.State, strings.TrimSuffix(words(r.Reason), ".")))
 	}
 	for i := range r.Limits {
@@ -110,7 +110,7 @@ func (s *server) room(out *startOut, r *inspect.ResourceStatus, a *inspect.Agent
 			out.no(fmt.Sprintf("%s: the limit %s is used up", word(r.Name), word(l.Name)), l.ResetAt, now)
 		}
 	}
-	if n := waiting(r); n > 0 {
+	if n := r.AllWaiting(); n > 0 {
 		out.note(fmt.Sprintf("%s for %s.", show.Some(int64(n), "request waits", "requests wait"), word(r.Name)))
 	}
 }

@@ -55,10 +55,10 @@ func (s *server) waits(ctx context.Context, q waitsIn) (waitsOut, string, error)
 	now := time.Now()
 	for i := range list {
 		r := &list[i]
-		if troubled(r) {
+		if inspect.IsTrouble(r.State) { // the queue does not show it
 			out.Trouble = append(out.Trouble, state{r.Name, r.State, words(r.Reason), in(r.Until, now)})
 		}
-		if waiting(r) == 0 {
+		if r.AllWaiting() == 0 {
 			continue
 		}
 		queue, err := s.Gate.Why(ctx, r.Name)
@@ -86,11 +86,6 @@ func (s *server) waits(ctx context.Context, q waitsIn) (waitsOut, string, error)
 		}
 	}
 	return out, out.sentence(agent, q.Ticket, now), nil
-}
-
-// troubled reports whether a resource's state is a reason to wait that the queue does not show.
-func troubled(r *inspect.ResourceStatus) bool {
-	return r.State == inspect.StateFailing || r.State == inspect.StateDegraded || r.State == inspect.StatePaused
 }
 
 func waitsOf(resource string, w *inspect.Waiting, now time.Time) waits {

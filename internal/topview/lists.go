@@ -50,18 +50,11 @@ func (m *Model) resources() (list []*inspect.ResourceStatus) {
 		case "rate":
 			order = cmp.Compare(m.rates[b.Name].mean(), m.rates[a.Name].mean())
 		case "waiting":
-			order = cmp.Compare(waitingIn(b), waitingIn(a))
+			order = cmp.Compare(b.AllWaiting(), a.AllWaiting())
 		}
 		return cmp.Or(order, cmp.Compare(a.Name, b.Name))
 	})
 	return list
-}
-
-func waitingIn(r *inspect.ResourceStatus) (n int) {
-	for _, w := range r.Waiting {
-		n += w
-	}
-	return n
 }
 
 // urgency orders states, the most urgent first.

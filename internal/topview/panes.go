@@ -64,7 +64,7 @@ func (m *Model) resourceRows(list []*inspect.ResourceStatus) *show.Table {
 
 // byClass shows how many requests of each class wait, highest first: 0/2/5.
 func (m *Model) byClass(r *inspect.ResourceStatus) string {
-	if waitingIn(r) == 0 {
+	if r.AllWaiting() == 0 {
 		return "0"
 	}
 	var parts []string

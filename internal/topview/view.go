@@ -83,7 +83,7 @@ func (m *Model) header() string {
 // queued returns how many requests wait in all: of a long queue only the first are listed.
 func queued(st *inspect.Status) (n int) {
 	for i := range st.Resources {
-		n += waitingIn(&st.Resources[i])
+		n += st.Resources[i].AllWaiting()
 	}
 	return n
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/sluicehq/sluice/sim"
@@ -138,12 +139,7 @@ func (p anthropic) messages(x *exchange, m *message) {
 		return
 	}
 	s := seedOf(append(m.parts(), []byte(m.Model))...)
-	var ans *answer
-	if t := m.picks(); t != nil {
-		ans = useTool(s, t, *m.MaxTokens)
-	} else {
-		ans = write(s, *m.MaxTokens)
-	}
+	ans := respond(s, m.picks(), *m.MaxTokens)
 	if m.Stream {
 		p.stream(x, m, ans, u)
 		return
@@ -174,13 +170,7 @@ func (o obj) without(leave bool, name string) obj {
 	if !leave {
 		return o
 	}
-	kept := obj{}
-	for _, f := range o {
-		if f.name != name {
-			kept = append(kept, f)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(slices.Clone(o), func(f field) bool { return f.name == name })
 }
 
 func anthropicUsage(u Usage, output int64) obj {
@@ -258,12 +248,7 @@ func (m *message) picks() *tool {
 
 // named returns the tool with that name, or the first tool if there is none.
 func named(tools []tool, name string) *tool {
-	for i := range tools {
-		if tools[i].name == name {
-			return &tools[i]
-		}
-	}
-	return &tools[0]
+	return &tools[max(slices.IndexFunc(tools, func(t tool) bool { return t.name == name }), 0)]
 }
 
 // asksForTool reports whether the user's last turn asks for a tool. It skips system turns at the end, because Claude

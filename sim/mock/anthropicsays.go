@@ -58,11 +58,7 @@ func rounded(n, size int64) int64 {
 func upSeconds(t store.Time) int64 { return (int64(t) + 999_999) / 1_000_000 }
 
 func (p anthropic) refuse(h http.Header, d *decision) (int, any) {
-	if d.back > 0 {
-		h.Set("Retry-After", strconv.FormatInt(d.retryAfter(), 10))
-	} else if d.limit.Unit == places {
-		h.Set("Retry-After", "1")
-	}
+	d.retryAfter(h)
 	h.Set("X-Should-Retry", "true")
 	what := strings.ReplaceAll(d.limit.Unit, "_", " ")
 	message := fmt.Sprintf("This request would exceed your organization's rate limit of %d %s per %s. See the response headers for current usage. "+

@@ -1,6 +1,8 @@
 package mock
 
 import (
+	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -71,8 +73,17 @@ type decision struct {
 	states []stated // visible limits that the request uses, in order
 }
 
-// retryAfter returns back in whole seconds, as headers state it.
-func (d *decision) retryAfter() int64 { return int64((d.back + time.Second - 1) / time.Second) }
+// wholeSeconds returns a duration in whole seconds, rounded up, as headers state it.
+func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// retryAfter states when to retry, if that is known.
+func (d *decision) retryAfter(h http.Header) {
+	if d.back > 0 {
+		h.Set("Retry-After", strconv.FormatInt(wholeSeconds(d.back), 10))
+	} else if d.limit.Unit == places {
+		h.Set("Retry-After", "1")
+	}
+}
 
 type ruleKey struct {
 	limit int

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -31,14 +33,13 @@ type exchange struct {
 // read returns the body of a request. If that fails, it sends an error response and returns false.
 func (x *exchange) read() ([]byte, bool) {
 	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, maxRequest))
-	var long *http.MaxBytesError
-	switch {
-	case errors.As(err, &long):
-		x.fail(http.StatusRequestEntityTooLarge, "Request exceeds the maximum allowed number of bytes.")
-	case err != nil:
-		x.fail(http.StatusBadRequest, "The body could not be read.")
-	default:
+	if err == nil {
 		return body, true
+	}
+	if _, long := errors.AsType[*http.MaxBytesError](err); long {
+		x.fail(http.StatusRequestEntityTooLarge, "Request exceeds the maximum allowed number of bytes.")
+	} else {
+		x.fail(http.StatusBadRequest, "The body could not be read.")
 	}
 	return nil, false
 }
@@ -165,10 +166,8 @@ func (x *exchange) missing() { x.fail(http.StatusNotFound, "Not found: "+x.r.Met
 
 // allow reports whether the request has one of these methods. If not, it sends an error response.
 func (x *exchange) allow(methods ...string) bool {
-	for _, m := range methods {
-		if x.r.Method == m {
-			return true
-		}
+	if slices.Contains(methods, x.r.Method) {
+		return true
 	}
 	x.w.Header()["Allow"] = methods
 	x.fail(http.StatusMethodNotAllowed, "Method Not Allowed")
@@ -179,7 +178,7 @@ func (x *exchange) allow(methods ...string) bool {
 func garble(h http.Header) {
 	rubbish := []string{"banana", "-1", "99999999999999999999999", "", "NaN", "2026-13-45T99:99:99Z", "0x7f", "1e999", "💧"}
 	i := 0
-	for _, name := range sortedNames(h) {
+	for _, name := range slices.Sorted(maps.Keys(h)) {
 		if name != "Content-Type" {
 			h[name] = []string{rubbish[i%len(rubbish)]}
 			i++

@@ -239,7 +239,7 @@ func (p gemini) refuse(h http.Header, d *decision) (int, any) {
 	message := fmt.Sprintf("You exceeded your current quota: %s, limit: %d. Please retry in %ss.", d.limit.Name, d.limit.Size, strconv.FormatFloat(back.Seconds(), 'f', 3, 64))
 	return http.StatusTooManyRequests, obj{{"error", obj{
 		{"code", http.StatusTooManyRequests}, {"message", message}, {"status", "RESOURCE_EXHAUSTED"},
-		{"details", []any{obj{{"@type", "type.googleapis.com/google.rpc.RetryInfo"}, {"retryDelay", strconv.FormatInt(int64((back+time.Second-1)/time.Second), 10) + "s"}}}},
+		{"details", []any{obj{{"@type", "type.googleapis.com/google.rpc.RetryInfo"}, {"retryDelay", strconv.FormatInt(wholeSeconds(back), 10) + "s"}}}},
 	}}}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -52,11 +51,7 @@ func (generic) headers(h http.Header, at store.Time, states []stated) {
 }
 
 func (generic) refuse(h http.Header, d *decision) (int, any) {
-	if d.back > 0 {
-		h.Set("Retry-After", strconv.FormatInt(d.retryAfter(), 10))
-	} else if d.limit.Unit == places {
-		h.Set("Retry-After", "1")
-	}
+	d.retryAfter(h)
 	h.Set("Content-Type", problemType)
 	return http.StatusTooManyRequests, obj{
 		{"type", "https://iana.org/assignments/http-problem-types#quota-exceeded"}, {"title", "Request cannot be satisfied as assigned quota has been exceeded"},

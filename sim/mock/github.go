@@ -12,7 +12,7 @@ import (
 )
 
 // github serves the REST and GraphQL API.
-type github struct{ s *Server }
+type github struct{}
 
 // resource is the content of a path.
 type resource struct {

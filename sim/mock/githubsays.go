@@ -1,6 +1,7 @@
 package mock
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -56,19 +57,13 @@ const secondaryWait = time.Minute
 // with status 200.
 func (p github) refuse(h http.Header, d *decision) (int, any) {
 	if part(d.limit.Unit) != "" {
-		if d.back > 0 {
-			h.Set("Retry-After", strconv.FormatInt(d.retryAfter(), 10))
-		}
+		d.retryAfter(h)
 		if d.limit.Unit == unitGraph {
 			return http.StatusOK, obj{{"errors", []any{obj{{"type", "RATE_LIMITED"}, {"message", primaryMessage}}}}}
 		}
 		return http.StatusTooManyRequests, p.problem(h, http.StatusTooManyRequests, primaryMessage)
 	}
-	wait := d.back
-	if wait == 0 {
-		wait = secondaryWait
-	}
-	h.Set("Retry-After", strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10))
+	h.Set("Retry-After", strconv.FormatInt(wholeSeconds(cmp.Or(d.back, secondaryWait)), 10))
 	return http.StatusForbidden, p.problem(h, http.StatusForbidden, secondaryMessage)
 }
 

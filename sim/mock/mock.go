@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -57,18 +56,7 @@ func New(o Options) (*Server, error) {
 	s.book = newBook(o.limits(), s.now)
 	s.plans = plans{windows: o.Plan, overage: o.Overage, now: s.now, keys: map[fingerprint][]planned{}}
 	s.stopping, s.stop = context.WithCancel(context.Background())
-	switch o.Provider {
-	case "anthropic":
-		s.speaks = anthropic{}
-	case "openai":
-		s.speaks = openai{}
-	case "gemini":
-		s.speaks = gemini{}
-	case "github":
-		s.speaks = github{s}
-	default:
-		s.speaks = generic{}
-	}
+	s.speaks = map[string]speaker{"anthropic": anthropic{}, "openai": openai{}, "gemini": gemini{}, "github": github{}, "generic": generic{}}[o.Provider]
 	return s, nil
 }
 
@@ -137,14 +125,4 @@ func (s *Server) latency() time.Duration {
 		s.mu.Unlock()
 	}
 	return min(d, MaxDelay)
-}
-
-// sortedNames returns the keys of a map in order.
-func sortedNames[V any](m map[string]V) []string {
-	names := make([]string, 0, len(m))
-	for name := range m {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -26,7 +26,7 @@ func (p openai) serve(x *exchange) {
 	case path == pathResponses && x.isSocket():
 		p.socket(x)
 	case path == pathResponses:
-		p.responses(x)
+		p.create(x, false)
 	case path == "/v1/models" || strings.HasPrefix(path, "/v1/models/"):
 		if x.allow(http.MethodGet) {
 			x.free()
@@ -96,11 +96,7 @@ func (openai) admit(x *exchange, j *job) bool {
 		return false
 	}
 	j.seed = seedOf(append(j.parts, []byte(j.model))...)
-	if j.picks != nil {
-		j.ans = useTool(j.seed, j.picks, j.most)
-	} else {
-		j.ans = write(j.seed, j.most)
-	}
+	j.ans = respond(j.seed, j.picks, j.most)
 	return true
 }
 

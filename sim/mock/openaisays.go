@@ -38,7 +38,7 @@ func (openai) refuse(h http.Header, d *decision) (int, any) {
 	}
 	again := ""
 	if back > 0 {
-		h.Set("Retry-After", strconv.FormatInt(int64((back+time.Second-1)/time.Second), 10))
+		h.Set("Retry-After", strconv.FormatInt(wholeSeconds(back), 10))
 		h.Set("Retry-After-Ms", strconv.FormatInt(back.Milliseconds(), 10))
 		again = fmt.Sprintf(" Please try again in %v.", back)
 	}

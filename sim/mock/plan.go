@@ -213,7 +213,7 @@ func (openai) windowHeaders(h http.Header, all []planState, _ int, overage bool)
 func (openai) refuseWindow(_ http.Header, s planState, left time.Duration) any {
 	return obj{{"error", obj{
 		{"type", "usage_limit_reached"}, {"message", "The usage limit has been reached"}, {"plan_type", "pro"},
-		{"resets_at", upSeconds(s.ends)}, {"resets_in_seconds", int64((left + time.Second - 1) / time.Second)},
+		{"resets_at", upSeconds(s.ends)}, {"resets_in_seconds", wholeSeconds(left)},
 	}}}
 }
 

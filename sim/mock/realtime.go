@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"sync"
-	"time"
 )
 
 const pathRealtime = "/v1/realtime"
@@ -250,7 +249,7 @@ func (t *talk) limits(x *exchange) []any {
 	for _, s := range states {
 		list = append(list, obj{
 			{"name", s.limit.Unit}, {"limit", s.Size}, {"remaining", s.Remaining},
-			{"reset_seconds", int64((s.Reset.Sub(at) + time.Second - 1) / time.Second)},
+			{"reset_seconds", wholeSeconds(s.Reset.Sub(at))},
 		})
 	}
 	return list

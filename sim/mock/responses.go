@@ -17,8 +17,6 @@ type response struct {
 	Generate     *bool           `json:"generate"`
 }
 
-func (p openai) responses(x *exchange) { p.create(x, false) }
-
 // create makes a response. It streams if stream is set or the request asks for it.
 func (p openai) create(x *exchange, stream bool) {
 	var r response

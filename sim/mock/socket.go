@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -133,7 +135,7 @@ func (w *eventual) fail() {
 	}
 	_ = json.Unmarshal(w.body.Bytes(), &body) // all errors have this field
 	headers := obj{}
-	for _, name := range sortedNames(w.header) {
+	for _, name := range slices.Sorted(maps.Keys(w.header)) {
 		headers = append(headers, field{strings.ToLower(name), w.header.Get(name)})
 	}
 	w.s.send(append(obj{{"type", "error"}, {"status", w.status}, {"error", body.Error}, {"headers", headers}}, w.extra...))

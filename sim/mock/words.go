@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -87,6 +89,14 @@ func (a *answer) text() string {
 	return b.String()
 }
 
+// respond makes an answer that calls a tool, or one of text if t is nil.
+func respond(s seed, t *tool, most int64) *answer {
+	if t != nil {
+		return useTool(s, t, most)
+	}
+	return write(s, most)
+}
+
 // write makes an answer of at most most words. 0: no maximum.
 func write(s seed, most int64) *answer {
 	a := &answer{seed: s, tokens: leastWords + int64(s.number(0, mostWords-leastWords+1))}
@@ -142,7 +152,7 @@ func (t *tool) arguments(s seed) obj {
 	}
 	_ = json.Unmarshal(t.schema, &schema) // without a schema there are no arguments
 	args := obj{}
-	for _, name := range sortedNames(schema.Properties) {
+	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		p := schema.Properties[name]
 		var value any = vocabulary[s.number(len(args), uint64(len(vocabulary)))]
 		switch {
