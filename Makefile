@@ -9,13 +9,13 @@ SEED          ?= $(shell date +%s)000000
 PODMAN        ?= podman
 IMAGE         ?= sluice
 LINT_VERSION  ?= v2.14.0
-# How many packages are tested at a time. Many tests wait more than they compute, so four keep two cores busy.
-ATONCE        ?= 4
-# What runs under the race detector: the code that goroutines meet in. What decides has none. Its tests run once: race leaves out ALONE, and
-# unit runs of these packages ALONE alone.
+# How many packages go test works on at a time. Many tests wait more than they compute, and test runs two of these at once.
+ATONCE        ?= 3
+# Packages in which goroutines meet. Their tests run once: race runs them under the race detector and leaves out ALONE; unit runs only ALONE
+# of them. The code that decides starts no goroutines, so its packages are not here.
 CORE          := . ./store/filestore ./store/memstore ./store/redisstore ./store/redisstore/internal/redisconn ./store/remotestore \
 	./eventlog/... ./deadletter/... ./sluicehttp/... ./proxy/... ./daemon/... ./alert/... ./internal/estimate/... ./internal/history/... ./internal/ledger/...
-# The same, with dependencies that take long to compile for the detector.
+# More such packages. Their dependencies take long to compile for the detector, so only test-all runs them under it.
 CORELARGE     := ./scaler/... ./internal/metrics/... ./internal/topview/... ./internal/redisrun/...
 # Groups of the suite with so many grants that a Redis takes minutes for them. They are about the pool alone: its code on a Redis is compared
 # with the original by SameDecisions.
@@ -30,7 +30,7 @@ ALONE         := ^TestStore$$/($(POOLONLY))|OnOneServer|OnACluster|BehindSentine
 APART         := . ./store/filestore ./store/memstore ./store/redisstore ./store/remotestore ./deadletter ./internal/ledger
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites race race-large bench-check bench compare page keda envoy chart grafana compat hosts soak faults-check faults chaos proof fuzz windows
+.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites fleet race race-large bench-check bench compare page keda envoy chart grafana compat hosts soak faults-check faults chaos proof fuzz windows
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,18 +57,21 @@ image: ## a container image of the binary for this machine (PODMAN=docker, IMAGE
 	$(PODMAN) build $(if $(findstring podman,$(PODMAN)),--format docker) --build-arg TARGETARCH=$$($(GO) env GOARCH) -f deploy/docker/Dockerfile -t $(IMAGE) .
 
 # Random traces are the same in every run of test, so that a change is judged by what it changes. test-all and proof play new ones.
-unit race faults-check: export RAPID_SEED ?= 1
+unit race fleet faults-check: export RAPID_SEED ?= 1
 
-# With nothing cached, most of the time of test goes into compiling. It takes a fifth less where compilers collect no garbage below a bound;
-# rueidis' tables of commands alone take 30 seconds, and 20 where nothing in them is inlined.
-test: export GOFLAGS := $(GOFLAGS) '-toolexec=env GOGC=off GOMEMLIMIT=640MiB' -gcflags=github.com/redis/rueidis/internal/cmds=-l
+# With nothing cached, test spends most of its time compiling. Compilers are faster if they collect no garbage below a bound, and if they leave
+# out what debuggers need. One package of rueidis takes 20 seconds of processor time, and 12 if nothing in it is optimised.
+test: export GOFLAGS := $(GOFLAGS) '-toolexec=env GOGC=off GOMEMLIMIT=640MiB' -gcflags=all=-dwarf=false '-gcflags=github.com/redis/rueidis/internal/cmds=-N -l -dwarf=false'
 
-# In order of cost, so that a slip shows early.
-test: need-redis fmt-check lint unit sdk race faults-check ## all checks and quick tests, with -race over the core
+# The quick checks come first, so that a slip shows early. Then race compiles while the tests of unit wait for something. The fleet needs the
+# whole machine, so it comes last.
+test: need-redis need-node fmt-check lint ## all checks and quick tests, with -race over the core
+	$(MAKE) -j2 race unit sdk
+	$(MAKE) fleet
 
 # Everything that is too long for every change. Run it before you call an issue done, on a machine with nothing else to do: SLUICE_STRICT
 # fails what is otherwise forgiven on a busy one.
-test-all: test golangci race-large bench-check store-suites page ## test, and the slow suites: every store in full, the page in Chromium, bench
+test-all: test golangci race-large faults-check bench-check store-suites page ## test, and the slow suites: every store in full, the page in Chromium, bench
 	RAPID_SEED=0 $(GO) test -count=1 ./internal/... ./provider/... ./retry ./scaler ./sim/... ./sluicehttp
 	SLUICE_LONG=1 $(GO) test -count=1 -run Long ./test/through
 	$(GO) test -count=1 -tags slow -run ARealRun ./test/through
@@ -92,14 +95,16 @@ fmt-check:
 		echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 
 # To vet for Windows, Go would compile its library for it first: almost a minute. To check types alone takes ten seconds; windows does the rest.
+# test/faults is a module of its own. Its types are checked here, so that a change of the API shows at once; faults-check runs its tests.
 lint: ## vet, staticcheck, dropped errors and assignments without effect, in one pass; types on Windows
-	cd test/lint && $(GO) build -o ../../bin/ . ./systems
+	cd test/lint && $(GO) build -ldflags='-s -w' -o ../../bin/ . ./systems
 	bin/lint ./...
 	bin/systems windows/amd64 ./...
+	cd test/faults && ../../bin/systems linux/amd64 ./...
 
-# Of the core only ALONE: race runs the rest. Groups about the pool alone run on one Redis here; store-suites runs them on a Cluster, behind Sentinels and through a daemon, and those
-# with many grants on any Redis. The fleet starts twenty processes: it runs when nothing else does. Tests that run the command share one.
-# lint has looked at all of it, more closely than go test would.
+# race runs the tests of CORE that are not in ALONE. Groups about the pool alone run on one Redis here; store-suites runs them on a Cluster,
+# behind Sentinels and through a daemon, and runs those with many grants on each of them. Tests that run the command share one binary.
+# lint has vetted the code already, so go test does not.
 unit: need-redis need-node test-binary
 	scripts/need-intercept-tools git curl python3
 	SLUICE_TEST_BINARY=$(CURDIR)/bin/test/sluice $(GO) test -vet=off -p $(ATONCE) -timeout 14m \
@@ -107,7 +112,10 @@ unit: need-redis need-node test-binary
 	$(GO) test -vet=off -p $(ATONCE) -timeout 14m -run '$(ALONE)' \
 		-skip 'TestStore(OnACluster|BehindSentinels|ThroughADaemon)/($(ONEREDIS))|TestStore(OnACluster|BehindSentinels)/Waiting/thousands|TestStoreOnOneServer/($(MANYGRANTS))|SameDecisions(OnACluster|BehindSentinels)' \
 		$(APART)
-	$(GO) test -vet=off ./test/fleet
+
+# Twenty processes ask one Redis. test-all also runs the fleet of one class (LoneClass).
+fleet: need-redis
+	$(GO) test -vet=off -skip LoneClass ./test/fleet
 
 test-binary: # without what debuggers need it is linked sooner
 	$(GO) build -ldflags='-s -w' -o bin/test/sluice ./cmd/sluice
