@@ -317,6 +317,22 @@ func (r *resource) collect(ctx context.Context, id store.ID) (store.Result, erro
 	return ops[0].Result, err
 }
 
+// tooMuch says what a request costs of a limit that is too small for it. It leaves out numbers that it does not know:
+// the size may be one that the provider or another member states.
+func (r *resource) tooMuch(req *Request, limit int) string {
+	if limit < 0 || limit >= len(r.limits) {
+		return "more than a limit can ever hold"
+	}
+	l := &r.limits[limit]
+	what := fmt.Sprintf("more than limit %q can ever hold", l.Name)
+	op := store.Op{Amounts: r.base}
+	size := sizeOf(l)
+	if r.fillCost(&op, req) != nil || op.Amounts[limit] <= size || size == 0 {
+		return what
+	}
+	return fmt.Sprintf("%d %s, %s (%d)", op.Amounts[limit], l.Unit, what, size)
+}
+
 func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) error {
 	e := &Error{Resource: r.name, Agent: req.Agent, Reason: res.Reason.Code.String(), RetryAt: clockAt(res.Now).time(res.Reason.At)}
 	if i := int(res.Reason.Limit); i >= 0 && i < len(r.limits) {
@@ -325,7 +341,7 @@ func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) 
 	switch {
 	case res.Reason.Code == store.CodeCapacity:
 		e.Err = ErrCapacity
-		e.Message = fmt.Sprintf("%s: the request costs more than limit %q can ever hold", r.name, e.Limit)
+		e.Message = r.name + ": the request costs " + r.tooMuch(req, int(res.Reason.Limit))
 		e.Hint = "ask for less, or raise the limit"
 	case res.Reason.Code == store.CodeFull:
 		e.Err = ErrFull

@@ -136,8 +136,11 @@ func (d *doing) giveUp(next retry.Decision, a Answer) error {
 	e.Hint = "see why the provider refuses, or raise Config.Retry.Attempts"
 	if next.Reason == retry.Deadline {
 		e.Err = ErrDeadline
-		e.Message = fmt.Sprintf("%s: gave up after %s: the next could not start before the deadline, in %v",
+		e.Message = fmt.Sprintf("%s: gave up after %s: the next could not start before the deadline, which is in %v",
 			d.resource.name, sends(d.sent), next.Left.Round(time.Millisecond))
+		if next.Left <= 0 {
+			e.Message = fmt.Sprintf("%s: gave up after %s: the deadline has passed", d.resource.name, sends(d.sent))
+		}
 		e.Hint = "raise Config.Retry.Deadline, or come back later"
 	}
 	return e

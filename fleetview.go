@@ -359,6 +359,9 @@ func (v *view) agents() []inspect.AgentStatus {
 	return list
 }
 
+// noMachine is what the daemon keeps for an agent that states no machine: an empty one would mean the daemon's own.
+const noMachine = "-"
+
 // agent returns what one pool knows about an agent.
 func (v *view) agent(a *store.Agent) *inspect.AgentStatus {
 	user := a.User
@@ -369,8 +372,12 @@ func (v *view) agent(a *store.Agent) *inspect.AgentStatus {
 	if a.Slot {
 		slots = append(slots, a.Name)
 	}
+	machine := a.Machine
+	if machine == noMachine {
+		machine = ""
+	}
 	return &inspect.AgentStatus{
-		Name: a.Name, Class: v.gate.settings.className(a.Class), User: user, Machine: a.Machine, Leased: a.Leased, Slots: slots, State: "active",
+		Name: a.Name, Class: v.gate.settings.className(a.Class), User: user, Machine: machine, Leased: a.Leased, Slots: slots, State: "active",
 		LeaseStartedAt: v.clock.moment(a.Since), LeaseExpiresAt: v.clock.moment(a.Expires), PauseChain: []string{},
 		WaitsFor: append([]string{}, v.graph.Waits[a.Name]...),
 	}

@@ -113,7 +113,9 @@ func (g *Gate) newLease(m JoinRequest) (*Lease, error) {
 	if m.Class != "" {
 		class, ok := g.settings.classIndex(m.Class)
 		if !ok {
-			return bad("unknown class %.80q", m.Class)
+			e := invalid("unknown class %.80q", m.Class)
+			e.Agent, e.Hint = m.Agent, g.settings.classesHint()
+			return nil, e
 		}
 		l.class = class
 	}

@@ -85,7 +85,9 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 	if req.Class != "" {
 		class, ok := r.settings.classIndex(req.Class)
 		if !ok {
-			return r.invalid(req, "unknown class %.80q", req.Class)
+			e := invalid("unknown class %.80q", req.Class)
+			e.Resource, e.Agent, e.Hint = r.name, req.Agent, r.settings.classesHint()
+			return e
 		}
 		op.Class = class
 	}

@@ -86,7 +86,7 @@ func (g *Gate) route(ctx context.Context, task, resource string, need []Amount) 
 	if len(choices) == 0 {
 		return inspect.Route{}, &Error{
 			Err: ErrUnknownResource, Message: fmt.Sprintf("route %.80q: none of its resources is configured", task),
-			Hint: fmt.Sprintf("configured are %q", g.names()),
+			Hint: "configured are " + strings.Join(g.names(), ", "),
 		}
 	}
 	return route(choices, rooms), nil

@@ -164,6 +164,14 @@ func (p *settings) classIndex(name string) (uint8, bool) {
 }
 
 // className returns the name of a class. A pool may have more classes, from another member.
+func (p *settings) classesHint() string {
+	names := make([]string, len(p.classes))
+	for i := range p.classes {
+		names[i] = p.classes[i].Name
+	}
+	return "classes are " + strings.Join(names, ", ")
+}
+
 func (p *settings) className(i int) string {
 	if i >= len(p.classes) {
 		return fmt.Sprintf("class %d", i)

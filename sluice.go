@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/inside/hook"
@@ -170,7 +171,7 @@ func (g *Gate) names() []string {
 func (g *Gate) unknown(name string) error {
 	return &Error{
 		Err: ErrUnknownResource, Resource: name, Message: fmt.Sprintf("resource %.80q is not configured", name),
-		Hint: fmt.Sprintf("configured are %q", g.names()),
+		Hint: "configured are " + strings.Join(g.names(), ", "),
 	}
 }
 

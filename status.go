@@ -114,9 +114,12 @@ func (r *resource) status(snap *store.Snapshot) inspect.ResourceStatus {
 		}
 		s.Gates = append(s.Gates, inspect.PauseStatus{Scope: g.Scope, Phase: g.Phase, Until: c.moment(g.Until), ProbeAt: c.moment(g.Probe), Cause: g.Cause})
 		if g.Scope == "" {
-			s.PauseReason, s.Consecutive429 = g.Cause, g.Consecutive
+			s.Consecutive429 = g.Consecutive
 			if g.Phase == "paused" {
 				s.PausedUntil = c.moment(g.Until)
+			}
+			if g.Phase == "paused" || g.Phase == "probing" { // afterwards the cause is history
+				s.PauseReason = g.Cause
 			}
 		}
 	}

@@ -121,6 +121,45 @@ func TestWhatMakesNoSense(t *testing.T) {
 	r.want(415, "POST", "/v1/tickets", `{}`, "Content-Type", "text/plain")
 }
 
+// curl -d and Python's urllib say that a body is a form unless they are told otherwise.
+func TestBodyOfCurl(t *testing.T) {
+	r := begin(t, "generic", plain, nil)
+	r.want(200, "POST", "/v1/tickets", `{"resource":"api","agent":"a"}`, "Content-Type", "application/x-www-form-urlencoded")
+	r.want(400, "POST", "/v1/tickets", `%7B%22resource%22%3A%22api%22%7D=`, "Content-Type", "application/x-www-form-urlencoded")
+}
+
+// An agent without a machine was shown on a machine called "-".
+func TestAgentWithoutMachine(t *testing.T) {
+	r := begin(t, "generic", plain, nil)
+	r.want(200, "PUT", "/v1/agents/known", `{}`)
+	agents := r.want(200, "GET", "/v1/status", ``)["agents"].([]any)
+	if a := agents[0].(map[string]any); a["machine"] != "" {
+		t.Errorf("%v", a)
+	}
+}
+
+// Problems name what is wrong, and their hints are lists that people can read.
+func TestProblemsInWords(t *testing.T) {
+	r := begin(t, "generic", plain, nil)
+	for _, c := range []struct{ body, detail, hint string }{
+		{`{"agent":"a"}`, "resource is missing", ""},
+		{`[]`, "the body: it has to be an object, not a list", ""},
+		{`{"resource":5}`, "resource: it has to be a string, not a number", ""},
+		{`{"resource":"api","agent":"a","emergency":"yes"}`, "emergency: it has to be true or false, not a string", ""},
+		{`{"resource":"api","agent":"a","wait_ms":1e18}`, "wait_ms: 1e18 is not a whole number that is small enough", ""},
+		{`{"resource":"api","agent":"a","class":"p9"}`, `unknown class "p9"`, "classes are p0, p1, p2"},
+	} {
+		out := r.want(400, "POST", "/v1/tickets", c.body)
+		if hint, _ := out["hint"].(string); out["detail"] != c.detail || !strings.Contains(hint, c.hint) {
+			t.Errorf("%s: %v", c.body, out)
+		}
+	}
+	out := r.want(404, "POST", "/v1/tickets", `{"resource":"nowhere","agent":"a"}`)
+	if hint, _ := out["hint"].(string); !strings.HasPrefix(hint, "configured are ") || strings.ContainsAny(hint, `["]`) {
+		t.Errorf("%v", out)
+	}
+}
+
 func TestFleet(t *testing.T) {
 	r := begin(t, "generic", plain, nil)
 	out := r.want(200, "PUT", "/v1/agents/known", `{"user":"me","machine":"box","waits_for":["other"]}`)

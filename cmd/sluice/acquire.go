@@ -162,7 +162,7 @@ func (s *session) printGrant(ctx context.Context, w io.Writer, req sluice.Reques
 		if waited := t.Waited().Round(100 * time.Millisecond); waited > 0 {
 			after = "after " + waited.String()
 		}
-		_, err := fmt.Fprintf(w, "granted %s to %s (%s) %s\n", req.Resource, harmless(req.Agent), s.className(req.Class), after)
+		_, err := fmt.Fprintf(w, "granted %s to %s (%s) %s\n", req.Resource, oneLine(req.Agent), s.className(req.Class), after)
 		if err == nil && held {
 			_, err = fmt.Fprintf(w, "ticket %s\n", t.ID())
 		}

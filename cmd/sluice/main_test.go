@@ -32,6 +32,7 @@ func transcripts(store func(*testscript.Env) (url string, err error)) testscript
 			env.Setenv("XDG_STATE_HOME", env.Getenv("WORK")+"/state")
 			url, err := store(env)
 			env.Setenv("STORE", url)
+			env.Setenv("LF", "\n")
 			return err
 		},
 	}

@@ -37,7 +37,7 @@ agent is --agent, else SLUICE_AGENT; without either the answers cover all agents
 same at /mcp, with the rights of the caller's token. docs/mcp.md shows how to add it to each client.
 
 Exit codes: 0 the client ended the conversation, or a signal came; 64 usage; 70 the client sent
-something else; 78 bad configuration.`,
+something that is not JSON; 78 bad configuration.`,
 		Example: `  claude mcp add sluice -- sluice mcp
   claude mcp add sluice --env SLUICE_AGENT=indexer -- sluice mcp
   codex mcp add sluice -- sluice mcp

@@ -129,7 +129,14 @@ func (f *mockFlags) run(cmd *cobra.Command, provider string) error {
 	}
 	m, err := mock.New(o)
 	if err != nil {
-		return &failure{code: exitUsage, message: strings.TrimPrefix(err.Error(), mock.ErrOptions.Error()+": "), hint: didYouMean(provider, mock.Providers, usage("sluice mock"))}
+		hint := usage("sluice mock")
+		switch {
+		case !slices.Contains(mock.Providers, provider):
+			hint = didYouMean(provider, mock.Providers, hint)
+		case f.algorithm != "" && !slices.Contains(mock.Algorithms, f.algorithm):
+			hint = didYouMean(f.algorithm, mock.Algorithms, hint)
+		}
+		return &failure{code: exitUsage, message: strings.TrimPrefix(err.Error(), mock.ErrOptions.Error()+": "), hint: hint}
 	}
 	defer m.Close()
 	// Before the address is printed: its reader may end this process at once.

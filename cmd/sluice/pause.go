@@ -57,7 +57,7 @@ func (s *session) printPaused(cmd *cobra.Command, resource, done string) error {
 	p := pausedJSON{resource, status.PausedUntil, status.PauseReason}
 	text := resource + ": " + done
 	if p.PausedUntil != nil {
-		text += " until " + p.PausedUntil.UTC().Format(time.RFC3339) + " (" + harmless(p.PauseReason) + ")"
+		text += " until " + p.PausedUntil.UTC().Format(time.RFC3339) + " (" + oneLine(p.PauseReason) + ")"
 	}
 	return printLine(cmd, p, "%s", text)
 }

@@ -71,6 +71,11 @@ func readPool(ctx context.Context, s *session, resource string) (poolJSON, error
 	if p.PoolStatus, err = s.gate.Pool(ctx, resource); err != nil {
 		return p, err
 	}
+	host := s.host()
+	for name, a := range p.Allocations {
+		a.Machine = cmp.Or(a.Machine, host)
+		p.Allocations[name] = a
+	}
 	limit := mainLimit(s.limits[resource])
 	if limit == nil {
 		return p, nil

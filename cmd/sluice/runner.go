@@ -198,9 +198,17 @@ func (r *runner) atTheWall(next retry.Decision) result {
 	f := &failure{code: exitNotYet}
 	f.message = fmt.Sprintf("gave up after %s, the last of which exited with %d", attempts(r.sent), exitNotYet)
 	if next.Reason == retry.Deadline {
-		f.message = fmt.Sprintf("gave up after %s: the next would not start before the deadline, in %v", attempts(r.sent), next.Left.Round(time.Millisecond))
+		f.message = fmt.Sprintf("gave up after %s: the next would not start before the deadline%s", attempts(r.sent), timeLeft(next.Left))
 	}
 	return result{code: exitNotYet, gaveUp: next.Reason.String(), why: f}
+}
+
+// timeLeft says how far away the deadline is, if it is not over.
+func timeLeft(d time.Duration) string {
+	if d = d.Round(time.Millisecond); d <= 0 {
+		return ", which has passed"
+	}
+	return fmt.Sprintf(", which is in %v", d)
 }
 
 func attempts(n int) string {

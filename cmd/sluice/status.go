@@ -74,12 +74,18 @@ func readStatus(cmd *cobra.Command) (inspect.Status, error) {
 // status returns the status of the gate. Agents of a file store are on this machine, even if they have not said so.
 func (s *session) status(ctx context.Context) (inspect.Status, error) {
 	st, err := s.gate.Status(ctx)
-	host, unknown := os.Hostname()
-	if err != nil || unknown != nil || !strings.HasPrefix(s.store, "file:") {
-		return st, err
-	}
+	host := s.host()
 	for i := range st.Agents {
 		st.Agents[i].Machine = cmp.Or(st.Agents[i].Machine, host)
 	}
-	return st, nil
+	return st, err
+}
+
+// host returns the machine of agents that have not said theirs. It is known only for a file store.
+func (s *session) host() string {
+	if !strings.HasPrefix(s.store, "file:") {
+		return ""
+	}
+	host, _ := os.Hostname() // empty if it has no name
+	return host
 }

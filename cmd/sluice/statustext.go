@@ -75,7 +75,7 @@ func isIdle(r *inspect.ResourceStatus) bool {
 	if slices.ContainsFunc(r.Limits, func(l inspect.LimitStatus) bool { return l.Used > 0 }) {
 		return false
 	}
-	return r.State != inspect.StateFailing && r.State != inspect.StateDegraded && r.Sent == 0 && r.InFlight == 0 && r.AllWaiting() == 0 && !slices.ContainsFunc(r.Gates, holds) && r.Last429 == nil && r.PausedUntil == nil &&
+	return r.State == inspect.StateIdle && r.Sent == 0 && r.InFlight == 0 && r.AllWaiting() == 0 && !slices.ContainsFunc(r.Gates, holds) && r.Last429 == nil && r.PausedUntil == nil &&
 		r.Outage == nil && r.SilentMembers == 0
 }
 

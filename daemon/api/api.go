@@ -12,6 +12,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -195,7 +196,9 @@ func ignore(error) error { return nil }
 // read reads the body into v, strictly. An empty body counts as an empty object.
 func (c *call) read(v any) error {
 	if kind := c.r.Header.Get("Content-Type"); kind != "" {
-		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
+		// The type of a form is what curl -d and Python's urllib send if nobody says otherwise. A page of another site gains
+		// nothing by it: a browser escapes the braces of a form, and gives every other way to send one its Origin.
+		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" && media != "application/x-www-form-urlencoded" {
 			return &Problem{Status: http.StatusUnsupportedMediaType, Detail: fmt.Sprintf("the body is %.80q", kind), Hint: "send application/json"}
 		}
 	}
@@ -209,7 +212,7 @@ func (c *call) read(v any) error {
 		return &Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", maxBody), Hint: "send less; of a response's body the beginning is enough"}
 	}
 	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s: it must not be of the type %s", cmp.Or(kind.Field, "the body"), kind.Value), Hint: "daemon/api/openapi.yaml has every field"}
+		return &Problem{Status: http.StatusBadRequest, Detail: cmp.Or(kind.Field, "the body") + ": " + wrongType(kind), Hint: "daemon/api/openapi.yaml has every field"}
 	}
 	if err == nil && d.More() {
 		err = errors.New("there is more than one value")
@@ -218,6 +221,36 @@ func (c *call) read(v any) error {
 		return &Problem{Status: http.StatusBadRequest, Detail: "the body: " + strings.TrimPrefix(err.Error(), "json: "), Hint: "daemon/api/openapi.yaml has every field"}
 	}
 	return nil
+}
+
+// wrongType says what a value of a body has to be instead of what it is.
+func wrongType(e *json.UnmarshalTypeError) string {
+	want := "an object"
+	switch e.Type.Kind() {
+	case reflect.String:
+		want = "a string"
+	case reflect.Bool:
+		want = "true or false"
+	case reflect.Slice, reflect.Array:
+		want = "a list"
+	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Float64:
+		want = "a number"
+		if n, ok := strings.CutPrefix(e.Value, "number "); ok { // a fraction, or out of range
+			return n + " is not a whole number that is small enough"
+		}
+	}
+	is := e.Value
+	switch is {
+	case "array":
+		is = "a list"
+	case "bool":
+		is = "true or false"
+	case "object":
+		is = "an object"
+	default:
+		is = "a " + is
+	}
+	return "it has to be " + want + ", not " + is
 }
 
 // as checks agent and class against the caller's identity and fills in a missing agent. It returns the class to ask in.
@@ -229,7 +262,7 @@ func (c *call) as(agent *string, class string) (string, error) {
 		*agent = c.who.Agent
 	}
 	if *agent == "" {
-		return "", &Problem{Status: http.StatusBadRequest, Detail: "agent is missing", Hint: "say who asks"}
+		return "", &Problem{Status: http.StatusBadRequest, Detail: "agent is missing", Hint: "name the agent that asks"}
 	}
 	if c.who.Highest == 0 {
 		return class, nil
@@ -256,7 +289,7 @@ func millis(field string, ms *int64, usual, most time.Duration) (time.Duration, 
 	}
 	d := time.Duration(*ms) * time.Millisecond
 	if *ms < 0 || *ms > int64(most/time.Millisecond) {
-		return 0, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s: %d is out of range", field, *ms), Hint: fmt.Sprintf("0 to %d", most.Milliseconds())}
+		return 0, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s: %d is out of range", field, *ms), Hint: fmt.Sprintf("give 0 to %d milliseconds", most.Milliseconds())}
 	}
 	return d, nil
 }

@@ -76,7 +76,7 @@ func (a *API) heartbeat(c *call) error {
 		return err
 	}
 	if m.Machine == "" {
-		m.Machine = "-" // an empty machine would mean the daemon's own
+		m.Machine = "-" // an empty machine would mean the daemon's own; status shows none
 	}
 	own, err := c.mayBeat(&m)
 	if err != nil {

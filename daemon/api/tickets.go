@@ -98,6 +98,9 @@ func (a *API) acquire(c *call) error {
 
 // request converts an ask into a request, and returns how long to wait for it.
 func (a *API) request(c *call, q *ask) (req sluice.Request, wait time.Duration, err error) {
+	if q.Resource == "" {
+		return req, 0, &Problem{Status: http.StatusBadRequest, Detail: "resource is missing", Hint: "name the resource to send to, such as github"}
+	}
 	if wait, err = millis("wait_ms", q.WaitMS, defaultWait, maxWait); err != nil {
 		return req, 0, err
 	}

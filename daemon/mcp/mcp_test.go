@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -334,3 +335,28 @@ func TestResources(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The end of the input dropped the answers to calls that came just before it.
+func TestCallsBeforeTheEndOfInputAreAnswered(t *testing.T) {
+	in := strings.Join([]string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`,
+		`{"jsonrpc":"2.0","id":"three","method":"tools/call","params":{"name":"remaining_quota","arguments":{}}}`,
+		`{"jsonrpc":"2.0","id":4,"method":"no/such"}`, "",
+	}, "\n")
+	var out written
+	if err := mcp.ServeStdio(t.Context(), mcp.Options{Gate: calm()}, io.NopCloser(strings.NewReader(in)), &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{`"id":1,`, `"id":2,`, `"id":"three",`, `"id":4,`} {
+		if strings.Count(out.String(), id) != 1 {
+			t.Errorf("%s is not answered once:\n%s", id, out.String())
+		}
+	}
+}
+
+// written keeps what is written to it. The SDK writes one message at a time.
+type written struct{ strings.Builder }
+
+func (*written) Close() error { return nil }

@@ -45,6 +45,12 @@ type Replay struct {
 type ErrNoLimits struct{ Refused int }
 
 func (e *ErrNoLimits) Error() string {
+	switch e.Refused {
+	case 0:
+		return "the log has no refusal that shows the provider's limits"
+	case 1:
+		return "the log has 1 refusal, which is too few to tell the provider's limits"
+	}
 	return fmt.Sprintf("the log has %d refusals, which are too few to tell the provider's limits", e.Refused)
 }
 

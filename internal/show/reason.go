@@ -30,6 +30,9 @@ func Reason(code, limit string) string {
 	case "capacity":
 		return "it costs more than " + the + " can ever hold"
 	case "deadline":
+		if limit == "" { // a pause, or the queue
+			return "its turn would come after its deadline"
+		}
 		return the + " has no room before the deadline"
 	case "full":
 		return "too many wait already"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice/sim"
@@ -70,13 +71,13 @@ var own = map[string]string{"anthropic": "bucket", "openai": "bucket", "gemini":
 
 func (o *Options) check() error {
 	if !slices.Contains(Providers, o.Provider) {
-		return bad("provider %.80q is not one of %v", o.Provider, Providers)
+		return bad("provider %.80q is not one of %s", o.Provider, strings.Join(Providers, ", "))
 	}
 	if o.Algorithm == "" {
 		o.Algorithm = own[o.Provider]
 	}
 	if !slices.Contains(Algorithms, o.Algorithm) {
-		return bad("algorithm %.80q is not one of %v", o.Algorithm, Algorithms)
+		return bad("algorithm %.80q is not one of %s", o.Algorithm, strings.Join(Algorithms, ", "))
 	}
 	none := sim.Rate{}
 	tokens := o.InputTokens != none || o.OutputTokens != none
