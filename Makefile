@@ -73,6 +73,7 @@ test: need-redis need-node fmt-check lint ## all checks and quick tests, with -r
 # fails what is otherwise forgiven on a busy one.
 test-all: test golangci race-large faults-check bench-check store-suites page ## test, and the slow suites: every store in full, the page in Chromium, bench
 	RAPID_SEED=0 $(GO) test -count=1 ./internal/... ./provider/... ./retry ./scaler ./sim/... ./sluicehttp
+	SLUICE_TRACES=4 $(GO) test -count=1 -run Floors ./test/proof
 	SLUICE_LONG=1 $(GO) test -count=1 -run Long ./test/through
 	$(GO) test -count=1 -tags slow -run ARealRun ./test/through
 	$(GO) test -count=1 -tags slow ./test/canary

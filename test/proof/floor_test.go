@@ -293,7 +293,7 @@ func TestFloorsNeverBlockForEver(t *testing.T) {
 	t.Parallel()
 	granted := 0
 	seeds := []uint64{5718} // once something was kept from the first in line, those behind it could go, and nobody woke them
-	for seed := range uint64(traces(t, 800)) {
+	for seed := range uint64(traces(t, 300)) {
 		seeds = append(seeds, seed)
 	}
 	for _, seed := range seeds {
