@@ -172,8 +172,9 @@ windows: ## build and check for Windows (amd64, arm64) and macOS, and run sluice
 keda: ## drive the scaler with KEDA's own client (takes many minutes to build the first time)
 	cd test/keda && $(GO) vet ./... && $(GO) test -vet=off -v ./...
 
+# Helm is built before the tests begin, whose time is limited.
 chart: ## the Helm chart with Helm itself, its manifests against the schemas of Kubernetes (takes minutes to build the first time)
-	scripts/need-python && cd test/chart && $(GO) vet . && $(GO) test -count=1 .
+	scripts/need-python && cd test/chart && $(GO) vet . && $(GO) tool helm version && $(GO) tool kubeconform -v && $(GO) test -count=1 -timeout 20m .
 
 grafana: ## the dashboard against Grafana's own schemas (takes a minute to build the first time)
 	cd test/grafana && $(GO) vet . && $(GO) test -count=1 .
