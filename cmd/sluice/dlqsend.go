@@ -135,7 +135,7 @@ func again(ctx context.Context, e *deadletter.Entry) (*http.Request, error) {
 	for name, values := range e.Request.Header {
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
-	for name, value := range map[string]string{"X-Sluice-User": e.User, "X-Sluice-Tool": e.Tool} {
+	for name, value := range map[string]string{userHeader: e.User, "X-Sluice-Tool": e.Tool} {
 		if value != "" {
 			req.Header.Set(name, value)
 		}

@@ -176,6 +176,14 @@ func usdText(usd float64) string {
 	return fmt.Sprintf("%.2f", usd)
 }
 
+// wereOf begins a sentence about some of the sends.
+func wereOf(n int64) string {
+	if n == 1 {
+		return "1 of them was"
+	}
+	return fmt.Sprintf("%d of them were", n)
+}
+
 const manyCallers = 50 // further callers are not listed to people
 
 // report shows what was sent.
@@ -195,10 +203,10 @@ func (s *screen) report(r *reportJSON) {
 			s.line("  %d of them would have been held or refused: mode observe sends every request at once", n)
 		}
 		if n := one.Total.Slowed; n > 0 {
-			s.line("  %d of them were slowed by a budget that has to last until its reset: sluice status shows budgets", n)
+			s.line("  %s slowed by a budget that has to last until its reset: sluice status shows budgets", wereOf(int64(n)))
 		}
 		if n := one.Total.Unpriced; n > 0 {
-			s.line("  %d of them were for models without a known price, reckoned at 10 usd per million tokens: prices: in the configuration names others", n)
+			s.line("  %s for models without a known price, reckoned at 10 usd per million tokens: prices: in the configuration names others", wereOf(int64(n)))
 		}
 		if more := len(one.Callers) - manyCallers; more > 0 {
 			s.line("  and %d more callers: sluice report --json lists them all", more)

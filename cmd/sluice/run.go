@@ -284,7 +284,7 @@ func newRunner(cmd *cobra.Command, s *session, j job, g *runGate, quiet bool) (*
 		return nil, fail(err)
 	}
 	if g != nil {
-		vars = append(vars, g.variables(j.req.Agent, j.req.Class)...)
+		vars = append(vars, g.variables(j.req.Agent, j.req.Class, j.req.User)...)
 	}
 	r := &runner{job: j, s: s, gate: g, stderr: cmd.ErrOrStderr(), quiet: quiet, env: childEnv(os.Environ(), vars)}
 	for _, v := range vars {

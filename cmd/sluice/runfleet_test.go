@@ -4,6 +4,9 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -260,4 +263,21 @@ func TestDeadLetterIsRetriedOnce(t *testing.T) {
 	}
 	first.ends(0)
 	f.start("dlq", "list").says("There are no dead letters: no command of sluice run was given up, and no request where dead_letters is on.")
+}
+
+// The calls of a run's command counted for agents without a user, whatever --user said.
+func TestCallsOfARunCountForItsUser(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "resources: {anthropic: {provider: anthropic, limits: [{name: each, size: 9/h, per: [user]}]}}\n")
+	u := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) }))
+	t.Cleanup(u.Close)
+	f.env = append(f.env, "ANTHROPIC_BASE_URL="+u.URL)
+	p := f.start("run", "--agent", "one", "--user", "bob", "--quiet", "--", f.child, "calls")
+	p.says("200 400")
+	_ = p.stdin.Close()
+	p.ends(0)
+	status := f.start("status", "--json")
+	status.tells(`"scope": "user=bob"`)
+	_, _ = io.Copy(io.Discard, status.stdout)
+	status.ends(0)
 }

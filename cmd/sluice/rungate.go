@@ -63,6 +63,7 @@ type runGate struct {
 	cut       context.CancelFunc
 
 	forward *interceptor // nil if clients are pointed to the gate itself
+	user    string       // of the run's agent; empty means the configured one
 
 	mu   sync.Mutex
 	open map[string]*openDoor
@@ -191,8 +192,14 @@ func (g *runGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "sluice: "+err.Error(), http.StatusBadGateway)
 		return
 	}
+	if g.user != "" && r.Header.Get(userHeader) == "" { // a base URL has no place for it
+		r.Header.Set(userHeader, g.user)
+	}
 	d.ServeHTTP(w, r)
 }
+
+// userHeader names the user of a request. The proxy removes it.
+const userHeader = "X-Sluice-User"
 
 func (g *runGate) door(name string) (http.Handler, error) {
 	if _, ok := g.file.Resources[name]; !ok {
@@ -226,7 +233,8 @@ func (g *runGate) door(name string) (http.Handler, error) {
 }
 
 // variables returns the environment variables that point the child's clients to the gate, with the agent in the path.
-func (g *runGate) variables(agent, class string) (vars []variable) {
+func (g *runGate) variables(agent, class, user string) (vars []variable) {
+	g.user = user // the child, whose requests read it, does not run yet
 	if g.forward != nil {
 		return g.forward.variables(agent, class)
 	}

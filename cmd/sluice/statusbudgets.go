@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sluicehq/sluice/inspect"
@@ -26,8 +28,8 @@ func (s *screen) budgets(list []inspect.BudgetStatus) {
 		b := &list[i]
 		part := b.UsedUSD / b.SizeUSD
 		t.Add(
-			show.Cell{Text: s.Text(b.Name, nameWidth)}, show.Cell{Text: s.Text(b.Who, nameWidth)}, show.Cell{Text: s.Bar(min(part, 1), barWidth), Colour: show.Fullness(part)},
-			show.Cell{Text: usdText(b.UsedUSD)}, show.Cell{Text: fmt.Sprintf("%.2f", b.SizeUSD)}, show.Cell{Text: b.Period, Colour: show.Dim},
+			show.Cell{Text: s.Text(b.Name, nameWidth)}, show.Cell{Text: s.payer(b)}, show.Cell{Text: s.Bar(min(part, 1), barWidth), Colour: show.Fullness(part)},
+			show.Cell{Text: usdText(b.UsedUSD)}, show.Cell{Text: sizeText(b.SizeUSD)}, show.Cell{Text: b.Period, Colour: show.Dim},
 			show.Cell{Text: show.Left(b.ResetsAt, s.now)}, show.Cell{Text: b.Over, Colour: show.Dim},
 		)
 	}
@@ -43,6 +45,22 @@ func (s *screen) budgets(list []inspect.BudgetStatus) {
 	if more := len(list) - manyBudgets; more > 0 {
 		s.line("  and %d more: sluice status --json lists them all", more)
 	}
+}
+
+// payer returns whose account of a budget this is. Agents without a user share one.
+func (s *screen) payer(b *inspect.BudgetStatus) string {
+	if b.Who == "" && b.Per == "user" {
+		return "(no user)"
+	}
+	return s.Text(b.Who, nameWidth)
+}
+
+// sizeText returns the size of a budget in cents, or exactly if cents do not show it.
+func sizeText(usd float64) string {
+	if cents := math.Round(usd * 100); math.Abs(usd*100-cents) > 1e-6 {
+		return strconv.FormatFloat(usd, 'f', -1, 64)
+	}
+	return fmt.Sprintf("%.2f", usd)
 }
 
 // whose returns the owner of a budget's account, if each has its own.
