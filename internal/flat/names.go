@@ -78,6 +78,9 @@ func (n *Names) Find(s string) int32 {
 		}
 	}
 	i, _ := n.find(s)
+	if i != 0 {
+		n.last = i
+	}
 	return i
 }
 

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/internal/order"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -211,8 +212,11 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 	if !known {
 		return
 	}
-	before := p.costs(tk)
-	at := p.position(tk)
+	var before order.Costs
+	var at order.Position
+	if tk.counted {
+		before, at = p.costs(tk), p.position(tk)
+	}
 	p.chargeUnstated(tk, amounts)
 	for k := range tk.n {
 		c := &tk.charges[k]

@@ -230,7 +230,7 @@ func (st *state) step(now store.Time, ops []store.Op) {
 	if st.fast {
 		st.core.ApplyFast(now, ops)
 	} else {
-		st.core.Apply(now, ops)
+		st.core.Step(now, ops)
 	}
 }
 

@@ -1,0 +1,116 @@
+package pool
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/flat"
+	"github.com/sluicehq/sluice/internal/tape"
+	"github.com/sluicehq/sluice/store"
+)
+
+// records returns all records of a pool, to compare them with those of another.
+func (p *Pool) records() image {
+	im := image{}
+	for name, slab := range p.slabs() {
+		putSlab(im, SlabSchema{Name: name, Key: name}, slab)
+	}
+	p.putNames(im, SlabSchema{Name: "names", Key: "names"})
+	for name, rec := range p.singles() {
+		im.put(name, flat.AppendNumbers(nil, rec), 0)
+		im.putLarge(name, flat.Large(rec))
+	}
+	return im
+}
+
+// usual returns an operation that most steps have.
+func (c *chaos) usual() store.Op {
+	op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: c.name("a", 3), Class: uint8(c.IntN(len(c.spec.Classes)))}
+	if c.IntN(3) > 0 && len(c.ids) > 0 {
+		op = store.Op{Kind: store.OpClose, ID: c.ids[c.IntN(len(c.ids))]}
+		if c.IntN(2) == 0 {
+			op.Kind, op.Verdict = store.OpAnswer, store.VerdictOK
+		} else if c.IntN(3) == 0 {
+			for i := range c.spec.Limits {
+				op.Amounts[i] = int64(c.pick(-1, 0, 1, 5, 50))
+			}
+		}
+		return op
+	}
+	if c.IntN(2) == 0 {
+		op.User, op.Model, op.Tool, op.Key = c.name("u", 2), c.name("m", 2), c.name("t", 2), c.name("k", 2)
+	}
+	op.Wait, op.TTL, op.Tie = c.pick(-1, 0, 0, time.Second), c.pick(time.Second, time.Minute, time.Hour), store.Tie(c.IntN(3))
+	op.Alive, op.Retry = c.pick(0, time.Second), c.IntN(4) == 0
+	for i := range c.spec.Limits {
+		op.Amounts[i] = int64(c.pick(0, 1, 1, 1, 3))
+	}
+	return op
+}
+
+// Steps of one operation decide and count the same by the short way, and leave the same records.
+func TestStepsOfOneSayTheSame(t *testing.T) {
+	short := 0
+	for seed := range tape.Seeds(t, 300) {
+		c, err := newChaos(seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range c.spec.Limits { // with room, so that requests do not only wait
+			if c.IntN(4) > 0 {
+				l := &c.spec.Limits[i]
+				l.Size, l.Burst = 1000*l.Size, 1000*l.Burst
+			}
+		}
+		full, err := New(c.spec, c.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.p, err = New(c.spec, c.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 150 {
+			c.now = c.now.Add(c.pick(0, 0, 1000, time.Millisecond, 50*time.Millisecond, 2*time.Second, time.Minute))
+			op := c.usual()
+			if c.IntN(40) == 0 {
+				op = c.op()
+			}
+			ops, same := []store.Op{op}, []store.Op{op}
+			calm := c.p.isCalm()
+			full.Apply(c.now, ops)
+			c.p.Step(c.now, same)
+			if calm && op.Kind == store.OpAcquire && same[0].Result.State == store.Granted {
+				short++
+			}
+			at := fmt.Sprintf("seed %d, step %d, %+v", seed, n, op)
+			if !reflect.DeepEqual(ops, same) || full.Wake() != c.p.Wake() || !slices.Equal(full.Decided(), c.p.Decided()) {
+				t.Fatalf("%s:\n%+v\nby the short way\n%+v", at, ops[0].Result, same[0].Result)
+			}
+			a, b := full.records(), c.p.records()
+			for _, k := range slices.Sorted(maps.Keys(a)) {
+				if a[k] != b[k] {
+					x, y := make([]float64, len(a[k])/8), make([]float64, len(b[k])/8)
+					unpack(a[k], x)
+					unpack(b[k], y)
+					t.Fatalf("%s: record %s is\n%v\nby the short way\n%v", at, k, x, y)
+				}
+			}
+			if len(a) != len(b) {
+				t.Fatalf("%s: %d records, by the short way %d", at, len(a), len(b))
+			}
+			if op.Kind == store.OpAcquire && ops[0].Result.State == store.Granted {
+				if c.ids = append(c.ids, ops[0].Result.ID); len(c.ids) > 12 {
+					c.ids = c.ids[6:]
+				}
+			}
+		}
+	}
+	if short < 1000 {
+		t.Errorf("only %d requests went the short way", short)
+	}
+}
