@@ -65,7 +65,8 @@ func (g *Gate) Observe(ctx context.Context, req Request, a Answer) error {
 
 // observeAnswer records a response to a request that the store does not know.
 func (r *resource) observeAnswer(ctx context.Context, req *Request, ticket string, a Answer) error {
-	op := r.answerOp(store.OpObserve, req, a)
+	var op store.Op
+	r.fillAnswer(&op, store.OpObserve, req, &a)
 	op.Agent, op.User, op.Model, op.Key = req.Agent, req.User, req.Model, r.keyOf(req)
 	r.noteAnswer(req, &a) // even if the store cannot be reached
 	if err := r.order(ctx, &op); err != nil && (!r.harmless(err) || !errors.Is(err, ErrStore)) {
@@ -87,9 +88,10 @@ func (r *resource) states(stated []ObservedLimit) bool {
 	return false
 }
 
-// answerOp converts a response to a store operation.
-func (r *resource) answerOp(kind store.OpKind, req *Request, a Answer) store.Op {
-	op := store.Op{Kind: kind, Verdict: a.Verdict, RetryAfter: a.RetryAfter, Scope: r.narrow(&a), Cause: a.Cause, Force: r.observe}
+// fillAnswer writes a response into a store operation.
+func (r *resource) fillAnswer(op *store.Op, kind store.OpKind, req *Request, a *Answer) {
+	*op = store.Op{}
+	op.Kind, op.Verdict, op.RetryAfter, op.Scope, op.Cause, op.Force = kind, a.Verdict, a.RetryAfter, r.narrow(a), a.Cause, r.observe
 	switch a.Verdict {
 	case store.VerdictError:
 		op.Cause = "" // a cause would mark it as the provider's failure
@@ -97,10 +99,10 @@ func (r *resource) answerOp(kind store.OpKind, req *Request, a Answer) store.Op 
 			op.Cause = statusWords(a.Status)
 		}
 	case store.VerdictBilling:
-		op.Cause = unpaidCause(req.Model, &a)
+		op.Cause = unpaidCause(req.Model, a)
 	case store.VerdictUnreachable:
 		op.Cause = a.failure()
-		if r.failures.isOld(&a) {
+		if r.failures.isOld(a) {
 			op.Verdict = store.VerdictNone
 		}
 	}
@@ -112,7 +114,6 @@ func (r *resource) answerOp(kind store.OpKind, req *Request, a Answer) store.Op 
 	if r.windows.note(op.Observed) && a.Verdict == store.VerdictExhausted {
 		op.Force = true
 	}
-	return op
 }
 
 // order applies one operation that concerns no ticket.

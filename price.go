@@ -68,7 +68,7 @@ func (t Ticket) PricedAs() string {
 }
 
 // priced adds dollars to usage that states only tokens.
-func (t Ticket) priced(usage []Amount) []Amount {
+func (t *Ticket) priced(usage []Amount) []Amount {
 	if t.resource == nil || t.resource.price == nil || t.request().Unpaid || !hasTokens(usage) {
 		return usage
 	}

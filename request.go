@@ -91,7 +91,9 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 		}
 		op.Class = class
 	}
-	r.written.note(req.Model, req.Priced)
+	if req.Priced != "" {
+		r.written.note(req.Model, req.Priced)
+	}
 	op.Agent, op.User, op.Model, op.Tool, op.Key = req.Agent, req.User, req.Model, req.Tool, r.keyOf(req)
 	if op.User == "" {
 		op.User = who.user

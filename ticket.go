@@ -203,7 +203,7 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 	x := requests.Get().(*request)
 	defer requests.Put(x)
 	op := &x.ops[0]
-	*op = r.answerOp(store.OpAnswer, t.request(), a)
+	r.fillAnswer(op, store.OpAnswer, t.request(), &a)
 	op.ID = t.id
 	err = r.apply(ctx, x.ops[:])
 	if err != nil && a.Verdict == store.VerdictOK {
@@ -226,10 +226,13 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 // request returns the request of the ticket, as far as it is remembered.
 func (t Ticket) request() *Request {
 	if t.note == nil {
-		return &Request{}
+		return &nobody
 	}
 	return &t.note.req
 }
+
+// nobody is the request of a ticket of which nothing is remembered. Nothing writes to it.
+var nobody Request
 
 // Close ends the ticket: the request is over. usage replaces the charges by the actual usage; units that it does not
 // name keep their estimate.
@@ -251,7 +254,7 @@ func (t Ticket) Close(usage ...Amount) error {
 // the provider.
 func (t Ticket) CloseUnanswered() error { return t.close(true, nil) }
 
-func (t Ticket) close(spent bool, usage []Amount) error {
+func (t *Ticket) close(spent bool, usage []Amount) error {
 	usage = t.priced(usage)
 	if t.money == nil {
 		return t.end(spent, usage)
@@ -264,7 +267,7 @@ func (t Ticket) close(spent bool, usage []Amount) error {
 }
 
 // end ends the ticket in the resource's pool.
-func (t Ticket) end(spent bool, usage []Amount) error {
+func (t *Ticket) end(spent bool, usage []Amount) error {
 	r := t.resource
 	if r == nil {
 		return nil
@@ -282,7 +285,7 @@ func (t Ticket) end(spent bool, usage []Amount) error {
 	return nil
 }
 
-func (t Ticket) endInStore(spent bool, usage []Amount) error {
+func (t *Ticket) endInStore(spent bool, usage []Amount) error {
 	r := t.resource
 	if r.quick != nil && len(usage) == 0 && t.granted != 0 {
 		if err := r.quick.CloseTicket(t.id, spent); err != nil {
@@ -301,12 +304,13 @@ func (t Ticket) endInStore(spent bool, usage []Amount) error {
 
 // settle closes the ticket with what is known of its usage. A ticket that has already ended is no error; an unknown
 // ticket is.
-func (t Ticket) settle(spent bool, usage []Amount) error {
+func (t *Ticket) settle(spent bool, usage []Amount) error {
 	r := t.resource
 	x := requests.Get().(*request)
 	defer requests.Put(x)
 	op := &x.ops[0]
-	*op = store.Op{Kind: store.OpClose, ID: t.id, Spent: spent}
+	*op = store.Op{}
+	op.Kind, op.ID, op.Spent = store.OpClose, t.id, spent
 	r.setUsage(&op.Amounts, usage)
 	err := r.apply(context.Background(), x.ops[:])
 	if err != nil {

@@ -80,7 +80,12 @@ func (m *Meter) Room(d *Def, r *Ring) int64 {
 func (m *Meter) Open(d *Def, r *Ring) int64 { return m.Capacity(r) - m.Withheld(d) }
 
 // Withheld returns the part of the capacity that is kept for members that may be cut off.
-func (m *Meter) Withheld(d *Def) int64 { return m.Cap * d.Part / Parts }
+func (m *Meter) Withheld(d *Def) int64 {
+	if d.Part == 0 {
+		return 0
+	}
+	return m.Cap * d.Part / Parts
+}
 
 // Capacity returns the total room, less the cut after unexplained refusals.
 func (m *Meter) Capacity(r *Ring) int64 {

@@ -217,7 +217,9 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 	if tk.counted {
 		before, at = p.costs(tk), p.position(tk)
 	}
-	p.chargeUnstated(tk, amounts)
+	if int(tk.n) < len(p.spec.Limits) {
+		p.chargeUnstated(tk, amounts)
+	}
 	for k := range tk.n {
 		c := &tk.charges[k]
 		if actual := amounts[c.limit]; actual >= 0 && actual <= store.MaxAmount && actual != c.Amount {

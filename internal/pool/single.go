@@ -44,7 +44,12 @@ func (p *Pool) applyOne(op *store.Op) bool {
 // acquireOne grants a request. Its names, agent and meters must be known.
 func (p *Pool) acquireOne(op *store.Op) bool {
 	o := p.once
-	if op.ID.N != 0 || op.Emergency || op.Force || op.Spent || o.lastSess == 0 || !p.valid(op) {
+	if op.ID.N != 0 || op.Emergency || op.Force || op.Spent || o.lastSess == 0 || int(op.Class) >= len(p.spec.Classes) {
+		return false
+	}
+	// The bounds are those of valid. Where names are long together, valid looks at each.
+	if len(op.Agent)+len(op.User)+len(op.Model)+len(op.Tool)+len(op.Key) > store.MaxName || op.TTL <= 0 || op.TTL > store.MaxTTL ||
+		op.Alive < 0 || op.Alive > store.MaxTTL || op.Wait > store.MaxWindow || op.Tie > store.TieGone {
 		return false
 	}
 	s := p.sessions.At(o.lastSess)
@@ -172,7 +177,7 @@ func (p *Pool) wantOne(op *store.Op, tk *ticket, who *names) bool {
 		d := p.defOf(in)
 		in.Advance(d, r, p.now)
 		room := in.Room(d, r)
-		if room < amount || p.policed&(1<<limit) != 0 && p.mayKeep(in, d, r, room, amount, op.Class) {
+		if room < amount || amount < 0 || amount > store.MaxAmount || p.policed&(1<<limit) != 0 && p.mayKeep(in, d, r, room, amount, op.Class) {
 			return false
 		}
 		c := &tk.charges[n]
@@ -230,7 +235,8 @@ func (p *Pool) closeOne(op *store.Op) bool {
 	if t == 0 || tk.state != stateHeld || p.anyStrict && !tk.answered {
 		return false
 	}
-	now := p.now
+	o := p.once
+	now := o.now
 	p.settle(tk, &op.Amounts)
 	for k := range tk.n {
 		c := &tk.charges[k]
@@ -238,9 +244,23 @@ func (p *Pool) closeOne(op *store.Op) bool {
 		in.Advance(d, r, now)
 		in.Bind(d, r, now, &c.Charge)
 		in.Release(d, &c.Charge)
+		if p.unscoped[c.limit].at == nil {
+			in.refs--
+		}
 	}
-	p.inFlight--
-	p.end(t, tk)
+	// As end.
+	o.inFlight--
+	o.wheel.remove(p, tk)
+	p.dropNames(&tk.who)
+	p.strikeOut(t, op.ID)
+	s := p.sessions.At(tk.session)
+	s.open--
+	if tk.tie == uint8(store.TieGone) {
+		s.watched--
+	}
+	s.last = now
+	tk.head = head{}
+	p.tickets.Recycle(t)
 	op.Result = store.Result{ID: op.ID, Now: store.Time(now), State: store.Ended, Reason: store.Reason{Limit: -1}}
 	return true
 }

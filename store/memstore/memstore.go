@@ -221,9 +221,7 @@ func (st *state) close() {
 	}
 	bell := st.notices(waiting)
 	st.mu.Unlock()
-	for _, n := range bell {
-		n.decided(n.ids)
-	}
+	bell.ring()
 }
 
 func (st *state) step(now store.Time, ops []store.Op) {
@@ -256,14 +254,14 @@ func (st *state) applyLocked(h *handle, ops []store.Op) error {
 	if wake := st.core.Wake(); wake != 0 {
 		st.arm(now, wake)
 	}
-	var bell []notice
-	if len(st.core.Decided()) > 0 {
-		bell = st.notices(st.core.Decided())
+	decided := st.core.Decided()
+	if len(decided) == 0 {
+		st.mu.Unlock()
+		return nil
 	}
+	bell := st.notices(decided)
 	st.mu.Unlock()
-	for _, n := range bell {
-		n.decided(n.ids)
-	}
+	bell.ring()
 	return nil
 }
 
@@ -285,34 +283,56 @@ func (st *state) arm(now, wake store.Time) {
 func (st *state) tick() {
 	st.mu.Lock()
 	st.timerAt = 0
-	st.mu.Unlock()
-	_ = st.apply(nil, nil) // the only error is ErrClosed: nothing is left to serve
+	_ = st.applyLocked(nil, nil) // the only error is ErrClosed: nothing is left to serve
 }
 
-// notice lists the decided tickets of one session.
+// notice lists consecutive decided tickets of one session.
 type notice struct {
 	decided func([]store.ID)
-	ids     []store.ID
+	to      int // end of its tickets in ids
 }
 
-func (st *state) notices(ids []store.ID) []notice {
-	var list []notice
+// bell is what a step has to tell. It is pooled, because while requests wait most steps decide some.
+type bell struct {
+	ids  []store.ID
+	list []notice
+}
+
+var spareBells = sync.Pool{New: func() any { return new(bell) }}
+
+// notices returns a bell for the sessions of tickets.
+func (st *state) notices(ids []store.ID) *bell {
+	b := spareBells.Get().(*bell)
+	b.ids, b.list = b.ids[:0], b.list[:0]
 	var at uint64
 	for _, id := range ids {
-		if n := len(list); n > 0 && at == id.Session {
-			list[n-1].ids = append(list[n-1].ids, id)
-			continue
-		}
-		h := st.sessions[id.Session]
-		if h == nil {
-			continue
-		}
-		if f := h.watch.Load(); f != nil {
+		if n := len(b.list); n == 0 || at != id.Session {
+			h := st.sessions[id.Session]
+			if h == nil {
+				continue
+			}
+			f := h.watch.Load()
+			if f == nil {
+				continue
+			}
 			at = id.Session
-			list = append(list, notice{*f, []store.ID{id}})
+			b.list = append(b.list, notice{decided: *f})
 		}
+		b.ids = append(b.ids, id)
+		b.list[len(b.list)-1].to = len(b.ids)
 	}
-	return list
+	return b
+}
+
+// ring tells the sessions. The lock is not held.
+func (b *bell) ring() {
+	from := 0
+	for i := range b.list {
+		n := &b.list[i]
+		n.decided(b.ids[from:n.to])
+		from, n.decided = n.to, nil
+	}
+	spareBells.Put(b)
 }
 
 // handle is one session on a pool.
@@ -355,7 +375,8 @@ func (h *handle) Apply(_ context.Context, ops []store.Op) error {
 			ops[i].ID.Session = h.session
 		}
 	}
-	return h.state.apply(h, ops)
+	h.state.mu.Lock()
+	return h.state.applyLocked(h, ops)
 }
 
 // CloseTicket implements [store.Quick].
