@@ -27,7 +27,7 @@ func open(tb testing.TB, limits ...sluice.Limit) *sluice.Gate {
 }
 
 func benchmarkAcquireClose(b *testing.B, agents int, limits ...sluice.Limit) {
-	g := open(b, limits...)
+	g := openConfig(b, sluice.Config{Resources: map[string]sluice.Resource{"api": {Limits: limits, MaxMeters: max(agents, 10)}}})
 	names := make([]string, agents)
 	for i := range names {
 		names[i] = fmt.Sprintf("agent-%06d", i)

@@ -45,7 +45,7 @@ var (
 func openSluice(limits []sluice.Limit) (*sluice.Gate, error) {
 	return sluice.Open(context.Background(), sluice.Config{
 		Store:     "mem:",
-		Resources: map[string]sluice.Resource{resource: {Limits: limits}},
+		Resources: map[string]sluice.Resource{resource: {Limits: limits, MaxMeters: manyKeys}},
 	})
 }
 

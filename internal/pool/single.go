@@ -62,7 +62,9 @@ func (p *Pool) acquireOne(op *store.Op) bool {
 	}
 	caller := p.names.Tags(who.agent)[callerTag]
 	if caller == 0 {
-		return false
+		if caller = p.crowdCaller(); caller == 0 {
+			return false
+		}
 	}
 	rec := p.callers.recs.At(caller)
 	if op.User != "" || op.Model != "" || op.Tool != "" || op.Key != "" {

@@ -99,21 +99,62 @@ func TestStepsOfOneSayTheSame(t *testing.T) {
 			if n%10 < 9 { // what differs stays different
 				continue
 			}
-			a, b := full.records(), c.p.records()
-			for _, k := range slices.Sorted(maps.Keys(a)) {
-				if a[k] != b[k] {
-					x, y := make([]float64, len(a[k])/8), make([]float64, len(b[k])/8)
-					unpack(a[k], x)
-					unpack(b[k], y)
-					t.Fatalf("%s: record %s is\n%v\nby the short way\n%v", at, k, x, y)
-				}
-			}
-			if len(a) != len(b) {
-				t.Fatalf("%s: %d records, by the short way %d", at, len(a), len(b))
-			}
+			wantSameRecords(t, at, full, c.p)
 		}
 	}
 	if short < 1000 {
 		t.Errorf("only %d requests went the short way", short)
 	}
+}
+
+// wantSameRecords fails unless two pools have the same records.
+func wantSameRecords(t *testing.T, at string, full, short *Pool) {
+	t.Helper()
+	a, b := full.records(), short.records()
+	if len(a) != len(b) {
+		t.Fatalf("%s: %d records, by the short way %d", at, len(a), len(b))
+	}
+	for _, k := range slices.Sorted(maps.Keys(a)) {
+		if a[k] != b[k] {
+			x, y := make([]float64, len(a[k])/8), make([]float64, len(b[k])/8)
+			unpack(a[k], x)
+			unpack(b[k], y)
+			t.Fatalf("%s: record %s is\n%v\nby the short way\n%v", at, k, x, y)
+		}
+	}
+}
+
+// More agents than maxCallers go the short way too, and are counted the same.
+func TestStepsOfACrowdSayTheSame(t *testing.T) {
+	spec := classesSpec(store.Limit{Name: "own", Unit: "requests", Kind: store.Bucket, Size: 1000, Burst: 1000, Window: time.Second, Per: store.PerAgent})
+	spec.MaxMeters = 2 * maxCallers
+	now := store.Time(1_700_000_000_000_000)
+	full, err := New(spec, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, err := New(spec, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		for i := range maxCallers + 500 {
+			if round > 0 && i < maxCallers-500 { // those that meet the bound
+				continue
+			}
+			now = now.Add(100 * time.Microsecond)
+			op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: fmt.Sprint("agent", i), TTL: time.Minute}
+			op.Amounts[0] = 1
+			ops, same := []store.Op{op}, []store.Op{op}
+			full.Apply(now, ops)
+			short.Step(now, same)
+			if ops[0].Result != same[0].Result || ops[0].Result.State != store.Granted {
+				t.Fatalf("agent %d: %+v, by the short way %+v", i, ops[0].Result, same[0].Result)
+			}
+			end := store.Op{Kind: store.OpClose, ID: ops[0].Result.ID}
+			full.Apply(now, []store.Op{end})
+			short.Step(now, []store.Op{end})
+		}
+	}
+	wantSameRecords(t, "in the end", full, short)
 }

@@ -633,7 +633,7 @@ F.pool_Pool_expireSlot = function(s) -- internal/pool/wheel.go:116
   i = next_
  end
 end
-F.pool_Pool_expire = function(t) -- internal/pool/lifecycle.go:315
+F.pool_Pool_expire = function(t) -- internal/pool/lifecycle.go:321
  local tk = S_tickets[t] or ld(S_tickets, t)
  if tk[23] == 1 and tk[9] > 0 and tk[5] > once[1] then
   local kept = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))[4]
@@ -804,7 +804,7 @@ F.pool_Pool_acquire = function(i) -- internal/pool/acquire.go:9
  tk[29] = (F.order_Queue_Len() >= cfg[51]) and 1 or 0
  F.pool_Pool_enqueue(t, i, false)
 end
-F.pool_Pool_poll = function(op) -- internal/pool/lifecycle.go:9
+F.pool_Pool_poll = function(op) -- internal/pool/lifecycle.go:10
  if op[3] == 0 and op[30] > 0 then
   F.pool_Pool_keep(op)
   return 
@@ -864,7 +864,7 @@ F.pool_Pool_touched = function(op) -- internal/pool/members.go:75
  F.pool_Pool_promise(m, op[39])
  op[45], op[56] = 0, m[6]
 end
-F.pool_Pool_cancel = function(op) -- internal/pool/lifecycle.go:68
+F.pool_Pool_cancel = function(op) -- internal/pool/lifecycle.go:69
  local t, tk = F.pool_Pool_lookup(op)
  if t == 0 then return end
  op[45] = 3
@@ -882,7 +882,7 @@ F.pool_Pool_cancel = function(op) -- internal/pool/lifecycle.go:68
   F.pool_Pool_end(t, tk)
  end
 end
-F.pool_Pool_renew = function(i) -- internal/pool/lifecycle.go:108
+F.pool_Pool_renew = function(i) -- internal/pool/lifecycle.go:109
  local op = T[1][i+1]
  local t, tk = F.pool_Pool_lookup(op)
  if t == 0 then return end
@@ -905,7 +905,7 @@ F.pool_Pool_renew = function(i) -- internal/pool/lifecycle.go:108
  if op[29] >= 0 then tk[5] = once[1] + quo(op[29], 1000) end
  F.pool_Pool_enqueue(t, i, true)
 end
-F.pool_Pool_answer = function(op) -- internal/pool/lifecycle.go:140
+F.pool_Pool_answer = function(op) -- internal/pool/lifecycle.go:141
  local t, tk = F.pool_Pool_lookup(op)
  if t == 0 then return end
  if tk[23] == 1 or tk[23] == 4 then
@@ -929,7 +929,7 @@ F.pool_Pool_answer = function(op) -- internal/pool/lifecycle.go:140
  F.pool_Pool_learn(op, tk, 9, tk[4], tk)
  if op[12] == 0 and F.pool_Pool_judge(op, tk, 9, tk[4], t) then F.pool_Pool_unexplained(tk, band(op[35], 20)) end
 end
-F.pool_Pool_close = function(op) -- internal/pool/lifecycle.go:172
+F.pool_Pool_close = function(op) -- internal/pool/lifecycle.go:173
  local t, tk = F.pool_Pool_lookup(op)
  if t == 0 then return end
  if tk[23] == 1 then
@@ -1641,7 +1641,7 @@ F.pool_Pool_end = function(i, t) -- internal/pool/ticket.go:129
  clear_(t, 0, 35)
  slabRecycle(S_tickets, i)
 end
-F.pool_Pool_giveBack = function(tk) -- internal/pool/lifecycle.go:90
+F.pool_Pool_giveBack = function(tk) -- internal/pool/lifecycle.go:91
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local amount, in_, d, r = c[c_o+1], F.pool_Pool_touchCharge(c, c_o)
@@ -1661,14 +1661,14 @@ F.pool_Pool_pausesLost = function(t, tk, unsent) -- internal/pool/pauses.go:151
   i = (S_gates[i] or ld(S_gates, i))[18]
  end
 end
-F.pool_Pool_lapse = function(tk) -- internal/pool/lifecycle.go:364
+F.pool_Pool_lapse = function(tk) -- internal/pool/lifecycle.go:370
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
   F.meter_Meter_Lapse(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), tk[6] < once[1] and tk[6] or once[1], c, c_o)
  end
 end
-F.pool_Pool_finish = function(t, tk) -- internal/pool/lifecycle.go:262
+F.pool_Pool_finish = function(t, tk) -- internal/pool/lifecycle.go:268
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
@@ -1939,7 +1939,7 @@ F.pool_Pool_keep = function(op) -- internal/pool/sessions.go:61
   if s[5] == 0 then op[45] = 3 end
  end
 end
-F.pool_Pool_lookup = function(op) -- internal/pool/lifecycle.go:54
+F.pool_Pool_lookup = function(op) -- internal/pool/lifecycle.go:55
  local t, tk = F.pool_Pool_find(op, 1)
  if t == 0 then
   op[45] = 4
@@ -2059,7 +2059,7 @@ F.meter_Meter_Bind = function(m, d, r, t, c, c_o) -- internal/meter/charge.go:12
  end
  c[c_o+3], c[c_o+2] = 0, t
 end
-F.pool_Pool_changed = function(c, c_o) -- internal/pool/lifecycle.go:276
+F.pool_Pool_changed = function(c, c_o) -- internal/pool/lifecycle.go:282
  return band(cfg[61], (1 * 2^(c[c_o+5]))) == 0 and F.order_Queue_Unpark(c[c_o+4])
 end
 F.pool_Pool_judged = function(tk, v) -- internal/pool/history.go:148
@@ -2158,12 +2158,16 @@ F.pool_Pool_unexplained = function(tk, scope) -- internal/pool/learn.go:171
   else F.meter_Ring_Odd(r, F.pool_Pool_defOf(in_), once[1]) end
  end
 end
-F.pool_Pool_settle = function(tk, amounts, amounts_o) -- internal/pool/lifecycle.go:206
+F.pool_Pool_settle = function(tk, amounts, amounts_o) -- internal/pool/lifecycle.go:207
  local known = false
  for i = 0, cfg[4] - 1 do known = known or amounts[amounts_o+i+1] ~= 0 end
  if not known then return end
- local before, at = F.pool_Pool_costs(tk), F.pool_Pool_position(tk)
- F.pool_Pool_chargeUnstated(tk, amounts, amounts_o)
+ local before, at = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}, {0,0,0,0,0,0,0,0}
+ if tk[30] ~= 0 then
+  before = F.pool_Pool_costs(tk)
+  at = F.pool_Pool_position(tk)
+ end
+ if tk[25] < cfg[4] then F.pool_Pool_chargeUnstated(tk, amounts, amounts_o) end
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local actual = amounts[amounts_o+c[c_o+5]+1]
@@ -2181,7 +2185,7 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o) -- internal/pool/lifecycle
   F.order_Queue_Settled(at, before, after)
  end
 end
-F.pool_Pool_strictly = function(tk) -- internal/pool/lifecycle.go:281
+F.pool_Pool_strictly = function(tk) -- internal/pool/lifecycle.go:287
  if cfg[50] == 0 then return false end
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2189,7 +2193,7 @@ F.pool_Pool_strictly = function(tk) -- internal/pool/lifecycle.go:281
  end
  return false
 end
-F.pool_Pool_spend = function(t, tk) -- internal/pool/lifecycle.go:295
+F.pool_Pool_spend = function(t, tk) -- internal/pool/lifecycle.go:301
  local held = false
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2741,7 +2745,7 @@ F.meter_Ring_lower = function(r, from, to, amount) -- internal/meter/ring.go:90
   k = k + 1
  end
 end
-F.meter_Meter_Advance = function(m, d, r, t) -- internal/meter/meter.go:100
+F.meter_Meter_Advance = function(m, d, r, t) -- internal/meter/meter.go:105
  if d[1] == 0 then
   if r ~= nil and r[3] > 0 then F.meter_Meter_settlePending(m, d, r, t) end
   F.meter_Meter_drain(m, d, t)
@@ -2771,11 +2775,14 @@ end
 F.policy_Pace_AllowsAll = function(p, t, amount, size, window) -- internal/policy/pace.go:32
  return (p[1] > t and p[1] or t) + F.policy_Gap(amount, size, window) < t + F.policy_Gap(max(quo(size, 20), 1), size, window)
 end
-F.meter_Meter_Capacity = function(m, r) -- internal/meter/meter.go:86
+F.meter_Meter_Capacity = function(m, r) -- internal/meter/meter.go:91
  if r == nil or r[5] == 0 then return m[1] end
  return F.meter_Meter_less(m, r[5])
 end
-F.meter_Meter_Withheld = function(m, d) return quo(mul(m[1], d[9]), 4096) end -- internal/meter/meter.go:83
+F.meter_Meter_Withheld = function(m, d) -- internal/meter/meter.go:83
+ if d[9] == 0 then return 0 end
+ return quo(mul(m[1], d[9]), 4096)
+end
 F.pool_Pool_pacesPlan = function(in_, class) -- internal/pool/plan.go:4
  return class > 0 and cfg[28] ~= 0 and (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[13] ~= 0
 end
@@ -3059,7 +3066,7 @@ F.pool_Pool_touch = function(i) -- internal/pool/insts.go:261
  F.meter_Meter_Advance(in_, d, r, once[1])
  return in_, d, r
 end
-F.meter_Meter_Idle = function(m) return m[4] == 0 and m[5] == 0 and m[9] == 0 end -- internal/meter/meter.go:97
+F.meter_Meter_Idle = function(m) return m[4] == 0 and m[5] == 0 and m[9] == 0 end -- internal/meter/meter.go:102
 F.pool_Pool_strike = function(limit, i) -- internal/pool/crowd.go:76
  if (S_limits[limit+1] or ld(S_limits, limit+1))[7] == 0 then return end
  once[limit+65] = once[limit+65] - 1
@@ -3522,7 +3529,7 @@ F.meter_Ring_Odd = function(r, d, t) -- internal/meter/ring.go:143
  if again then r[5], r[6] = min(r[5] + 50, 500), t end
  return again
 end
-F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o) -- internal/pool/lifecycle.go:240
+F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o) -- internal/pool/lifecycle.go:246
  local stated = 0
  for k = 0, tk[25] - 1 do stated = bor(stated, (1 * 2^(tk[(k)*5+40]))) end
  for limit = 0, cfg[4] - 1 do
@@ -3901,14 +3908,14 @@ F.meter_Ring_sent = function(r, d, t, amount) -- internal/meter/ring.go:99
  end
  r[8] = min(r[8] + amount, 4503599627370496)
 end
-F.meter_Meter_fill = function(m, d, r, amount) -- internal/meter/meter.go:171
+F.meter_Meter_fill = function(m, d, r, amount) -- internal/meter/meter.go:176
  F.meter_Ring_stood(r, m[7], F.meter_Meter_certain(m))
  m[5] = m[5] + amount
  F.meter_Meter_clamp(m, d)
 end
 F.meter_Meter_slices = function(m, d) return d[1] == 1 or (d[1] == 2 and m[8] == 0) end -- internal/meter/meter.go:66
 F.meter_Ring_at = function(r, slice) return r.slot, (u64(slice) % 512) end -- internal/meter/ring.go:129
-F.meter_Meter_settlePending = function(m, d, r, t) -- internal/meter/meter.go:156
+F.meter_Meter_settlePending = function(m, d, r, t) -- internal/meter/meter.go:161
  while r[3] > 0 and mul(r[1] + 1, d[5]) <= t do
   local c, c_o = F.meter_Ring_at(r, r[1])
   if c[c_o+1] > 0 then
@@ -3922,7 +3929,7 @@ F.meter_Meter_settlePending = function(m, d, r, t) -- internal/meter/meter.go:15
   r[1] = r[1] + 1
  end
 end
-F.meter_Meter_drain = function(m, d, t) -- internal/meter/meter.go:127
+F.meter_Meter_drain = function(m, d, t) -- internal/meter/meter.go:132
  local dt = t - m[7]
  if dt <= 0 then return end
  m[7] = t
@@ -3943,7 +3950,7 @@ F.meter_Meter_drain = function(m, d, t) -- internal/meter/meter.go:127
  m[6] = acc - mul(drained, w)
  m[9] = m[9] < m[5] and m[9] or m[5]
 end
-F.meter_Meter_expire = function(m, d, r, t) -- internal/meter/meter.go:199
+F.meter_Meter_expire = function(m, d, r, t) -- internal/meter/meter.go:204
  if t < r[2] then return end
  local first = quo(t - d[4], d[5])
  while r[1] < first and m[5] > 0 do
@@ -3974,7 +3981,7 @@ F.meter_Ring_slack = function(r, d) -- internal/meter/ring.go:169
  return r[4]
 end
 F.order_Queue_Waiting = function(c) return counts[c+5] end -- internal/order/queue.go:199
-F.meter_Meter_less = function(m, cut) return m[1] - F.meter_ceilDiv(mul(m[1], cut), 1000) end -- internal/meter/meter.go:94
+F.meter_Meter_less = function(m, cut) return m[1] - F.meter_ceilDiv(mul(m[1], cut), 1000) end -- internal/meter/meter.go:99
 F.pool_sums_leaves = function(s, room) if s[5] ~= 0 then s[2] = room end end -- internal/pool/fast.go:294
 F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered) -- internal/pool/fast.go:325
  F.pool_Pool_enterSums(s)
@@ -4088,7 +4095,7 @@ F.pool_Pool_mostMeters = function(limit) -- internal/pool/crowd.go:31
  if band((S_limits[limit+1] or ld(S_limits, limit+1))[7], bnot(20)) == 0 then most = max(quo(most, 10), 1) end
  return (most + 2147483648) % 4294967296 - 2147483648
 end
-F.meter_Meter_clamp = function(m, d) -- internal/meter/meter.go:179
+F.meter_Meter_clamp = function(m, d) -- internal/meter/meter.go:184
  if m[5] <= 2 * m[1] then return end
  local _, w = F.meter_Meter_rate(m, d)
  local most = max(quo(4503599627370496, w > 1 and w or 1), 2 * m[1])
@@ -4402,7 +4409,7 @@ F.meter_Meter_Forget = function(m, d, r, t, gone, used) -- internal/meter/turn.g
  return moved > 0
 end
 F.meter_Def_phased = function(d, width) return 2 * (width > d[6] and width or d[6]) <= d[4] end -- internal/meter/def.go:136
-F.meter_floorDiv = function(a, b) -- internal/meter/meter.go:224
+F.meter_floorDiv = function(a, b) -- internal/meter/meter.go:229
  if a < 0 then return -F.meter_ceilDiv(-a, b) end
  return quo(a, b)
 end
@@ -4736,7 +4743,7 @@ F.meter_Ring_stood = function(r, t, level) -- internal/meter/ring.go:64
  if m[m_o+1] == quo(t, 30000000) then m[m_o+2] = m[m_o+2] < level and m[m_o+2] or level
  else m[m_o+1], m[m_o+2] = quo(t, 30000000), level end
 end
-F.meter_Meter_certain = function(m) -- internal/meter/meter.go:191
+F.meter_Meter_certain = function(m) -- internal/meter/meter.go:196
  if m[6] > 0 then return m[5] - 1 end
  return m[5]
 end
@@ -4747,7 +4754,7 @@ F.meter_Ring_came = function(r, d, t, amount) -- internal/meter/ring.go:31
  end
  r[8] = r[8] + amount
 end
-F.meter_ceilDiv = function(a, b) return quo(a + b - 1, b) end -- internal/meter/meter.go:222
+F.meter_ceilDiv = function(a, b) return quo(a + b - 1, b) end -- internal/meter/meter.go:227
 F.order_Queue_partOf = function(m) return (S_qlanes[m[5]] or ld(S_qlanes, m[5])), (m[10])*39+33 end -- internal/order/tags.go:143
 F.order_Queue_dropMember = function(i) -- internal/order/index.go:166
  local m = S_qmembers[i] or ld(S_qmembers, i)
