@@ -9,7 +9,6 @@ local function results(out, n, ops)
 end
 
 -- Lots. known.lotIx finds the lot of a ticket by session and number.
-F.pool_list = function() return {} end
 F.pool_Pool_callerNamed = function(s)
  local i, caller = known.numbers[s] or F.flat_Names_Find(s), 0
  if i ~= 0 then caller = (S_names[i] or S_names.all[i] or ld(S_names, i))[2] end -- only read, so not marked as touched

@@ -115,7 +115,7 @@ F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:298
   end
  end
  for i = 0, #ops - 1 do F.pool_Pool_apply(i) end
- if F.order_Queue_Len() == 0 then once[2] = 0
+ if counts[3] == 0 then once[2] = 0
  elseif once[9] ~= 0 or (once[2] ~= 0 and once[1] >= once[2]) then F.pool_Pool_serve()
  else F.pool_Pool_wakeAtDue() end
  once[9] = 0
@@ -126,7 +126,7 @@ F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:298
 end
 F.pool_Pool_BeginFast = function(now_) -- internal/pool/fast.go:60
  F.pool_Pool_begin(now_, true)
- if F.order_Queue_Len() > 0 or once[26] ~= 0 or once[140] > 0 then return false end
+ if counts[3] > 0 or once[26] ~= 0 or once[140] > 0 then return false end
  once[7] = once[7] + 1
  return true
 end
@@ -142,7 +142,7 @@ F.pool_Pool_FastLot = function(l) -- internal/pool/lots.go:54
  if (l[23] == 0 and l[5] ~= "") or (l[22] == 0 and l[4] ~= "") or (l[24] == 0 and l[6] ~= "") or (l[25] == 0 and l[7] ~= "") then
   return 0
  end
- local callers = F.pool_list(n)
+ local callers = {}
  for i = 0, n - 1 do
   local caller = F.pool_Pool_callerNamed(l[15][i+1])
   if caller == 0 then return 0 end
@@ -158,7 +158,7 @@ F.pool_Pool_FastLot = function(l) -- internal/pool/lots.go:54
    F.pool_Pool_choose(l[21], l[22], l[23], l[24], l[25])
   end
  end
- local totals, takers, amounts = F.pool_list(w), F.pool_list(w), l[16]
+ local totals, takers, amounts = {}, {}, l[16]
  l[27] = 0
  for limit = 0, w - 1 do
   local total, asks = 0, 0
@@ -267,7 +267,7 @@ F.pool_headerTime_judge = function(h, h_o) -- internal/pool/header.go:30
  h[h_o+18] = sorted[quo(k - 1, 2)+1]
 end
 F.pool_Pool_expireTickets = function() -- internal/pool/wheel.go:88
- local w, w_o, now_ = once, 133, quo(once[1], 100000)
+ local w, w_o, now_ = once, 133, (once[1] - fmod(once[1], 100000)) / 100000
  w[w_o+2] = (now_ + 1) * 100000
  if now_ == w[w_o+1] then return end
  local next_ = F.pool_wheel_nextStep(w, w_o)
@@ -350,7 +350,7 @@ end
 F.order_Queue_Len = function() return counts[3] end -- internal/order/queue.go:193
 F.pool_Pool_serve = function() -- internal/pool/serve.go:10
  once[2] = 0
- if F.order_Queue_Len() == 0 then return end
+ if counts[3] == 0 then return end
  F.order_Queue_Wake(once[1])
  while F.pool_Pool_serveOne() do
  end
@@ -370,7 +370,7 @@ F.pool_Pool_concludeAll = function() -- internal/pool/pool.go:382
 end
 F.pool_Pool_enterSums = function(s) -- internal/pool/fast.go:113
  local in_ = S_insts[s[1]] or ld(S_insts, s[1])
- local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+ local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
  if (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] ~= 0 then in_[16] = in_[16] + s[9] end
  s[9] = 0
  if s[14] ~= 0 then
@@ -378,7 +378,7 @@ F.pool_Pool_enterSums = function(s) -- internal/pool/fast.go:113
   s[14] = 0
  end
  if s[10] ~= 0 then
-  in_[17] = F.pool_Pool_age()
+  in_[17] = (floor(once[1] / 2^(20)) % 4294967296)
   F.meter_Meter_TakeAll(in_, d, r, once[1], s[3], s[10], s[4])
   s[10] = 0
  end
@@ -407,19 +407,19 @@ F.pool_Pool_choose = function(agent, user, model, tool, key) -- internal/pool/fa
 end
 F.pool_Pool_keepsFrom = function(s, amount, class) -- internal/pool/fast.go:171
  local in_ = S_insts[s[1]] or ld(S_insts, s[1])
- local d = F.pool_Pool_defOf(in_)
+ local d = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_))
  if s[6] == 1 then return class > 0 and F.pool_Pool_paced(s, in_, d, amount) end
  if in_[1] == 0 then return false end
- if F.meter_Meter_IsStock(in_, d) then
-  local size = F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_))
-  return size - (s[2] - amount) > F.policy_Part(size, F.pool_Pool_safeOf(in_, class)) or not F.policy_Breaker_Idle(F.pool_Pool_stockOf(in_), 9)
+ if ((d[1] == 2 and in_[8] ~= 0)) then
+  local size = F.meter_Meter_Open(in_, d, (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil))
+  return size - (s[2] - amount) > F.policy_Part(size, ((class > 0 and cfg[28] ~= 0 and (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[13] ~= 0) and 0 or cfg[class+53])) or not F.policy_Breaker_Idle(F.pool_Pool_stockOf(in_), 9)
  end
  if d[1] == 1 and class > 0 and cfg[28] ~= 0 and F.pool_Pool_paced(s, in_, d, amount) then return true end
- return cfg[29] > 0 and F.pool_Pool_binds(in_, d) and s[2] - amount < F.policy_Part(F.meter_Meter_Open(in_, d, F.pool_Pool_ring(in_)), F.pool_Pool_threshold(class))
+ return cfg[29] > 0 and F.pool_Pool_binds(in_, d) and s[2] - amount < F.policy_Part(F.meter_Meter_Open(in_, d, (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)), ((class == 0) and cfg[30] or cfg[29]))
 end
 F.pool_Pool_chargeLot = function(l, totals, takers) -- internal/pool/lots.go:116
  local w = l[13]
- l[30], l[31], l[32] = F.pool_list(w), F.pool_list(w), F.pool_list(w)
+ l[30], l[31], l[32] = {}, {}, {}
  for limit = 0, w - 1 do
   l[30][limit+1], l[31][limit+1], l[32][limit+1] = 0, 0, 0
   if takers[limit+1] ~= 0 then
@@ -430,7 +430,7 @@ F.pool_Pool_chargeLot = function(l, totals, takers) -- internal/pool/lots.go:116
    s[9] = s[9] + ((takers[limit+1] + 2147483648) % 4294967296 - 2147483648)
    if s[6] == 2 then
     local in_ = S_insts[s[1]] or ld(S_insts, s[1])
-    F.pool_Pool_took(l[8], takers[limit+1], totals[limit+1], in_, F.pool_Pool_defOf(in_))
+    F.pool_Pool_took(l[8], takers[limit+1], totals[limit+1], in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)))
    elseif s[6] == 1 and l[8] > 0 then s[14] = s[14] + totals[limit+1] end
   end
  end
@@ -482,7 +482,7 @@ F.pool_Pool_holdLot = function(l) -- internal/pool/lots.go:184
  l[18] = once[1] + (l[12] < 60000000 and l[12] or 60000000)
  if l[9] == 1 then l[18] = min(l[18], once[1] + 10000000) end
  cfg[1] = cfg[1] < l[18] and cfg[1] or l[18]
- l[29] = F.pool_list(n)
+ l[29] = {}
  for i = 0, n - 1 do l[29][i+1] = 0 end
  once[5] = once[5] + n
  F.pool_Pool_addLot(l)
@@ -599,7 +599,7 @@ F.pool_history_turn = function(now_) -- internal/pool/history.go:93
  local before = past[2]
  if now_ >= past[3] + 1000000 then
   past[3] = now_ - fmod(now_, 1000000)
-  past[2] = quo(now_, 60000000) % 4294967296
+  past[2] = ((now_ - fmod(now_, 60000000)) / 60000000) % 4294967296
  end
  return past[2] ~= before
 end
@@ -764,7 +764,7 @@ F.pause_State_Allow = function(g, t) -- internal/pause/pause.go:109
  return {1,0,0,0}
 end
 F.pool_pauseRec_stale = function(g, t) -- internal/pool/pauses.go:32
- return F.pause_State_Idle(g, t) or (g[13] ~= 0 and F.pause_State_Abandoned(g, t))
+ return (g[1] == 0 and g[4] == 0 and g[5] == 0 and t - (g[3] > g[2] and g[3] or g[2]) >= 600000000) or (g[13] ~= 0 and (g[1] ~= 1 and g[6] == 0 and t - (g[3] > g[2] and g[3] or g[2]) >= 3600000000))
 end
 F.pool_Pool_dropPause = function(i) -- internal/pool/pauses.go:94
  local g = S_gates[i] or ld(S_gates, i)
@@ -796,12 +796,12 @@ F.pool_Pool_acquire = function(i) -- internal/pool/acquire.go:9
   return 
  end
  local open = once[26] == 0 or (F.pool_Pool_pausesAllow(tk[12], tk[14]))[1] ~= 0
- if op[12] ~= 0 or (fits and F.order_Queue_Len() == 0 and open) then
+ if op[12] ~= 0 or (fits and counts[3] == 0 and open) then
   F.pool_Pool_grant(t, tk, open)
   F.pool_Pool_hold(t, tk, op)
   return 
  end
- tk[29] = (F.order_Queue_Len() >= cfg[51]) and 1 or 0
+ tk[29] = (counts[3] >= cfg[51]) and 1 or 0
  F.pool_Pool_enqueue(t, i, false)
 end
 F.pool_Pool_poll = function(op) -- internal/pool/lifecycle.go:10
@@ -990,7 +990,7 @@ F.pool_Pool_resume = function(op) -- internal/pool/pauses.go:287
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if g[13] ~= 0 or not F.pool_Pool_lossHolds() then F.pause_State_Resume(g, once[1]) end
+  if g[13] ~= 0 or not (once[146] ~= 0 and once[1] - once[146] < 3000000) then F.pause_State_Resume(g, once[1]) end
   i = (S_gates[i] or ld(S_gates, i))[18]
  end
  op[45] = 3
@@ -1047,7 +1047,7 @@ F.pool_Pool_leave = function(op) -- internal/pool/leases.go:201
  op[45] = 3
  if op[4] == "" or #op[4] > 256 then return end
  local agent = F.flat_Names_Hold(op[4])
- local i = far(1, F.flat_Names_Tags(agent))
+ local i = (S_names[agent] or ld(S_names, agent))[2]
  if i ~= 0 then
   local rec = S_crecs[i] or ld(S_crecs, i)
   if rec[3] == 0 or not F.pool_Pool_handOn((S_leases[rec[3]] or ld(S_leases, rec[3])), op) then
@@ -1113,7 +1113,7 @@ F.order_Queue_Wake = function(t) -- internal/order/park.go:45
  while counts[15] ~= 0 do
   local n = F.flat_Tree_Min(counts[15])
   if (F.flat_Tree_KeyOf(n))[1] > t then return end
-  local f = F.flat_Tree_Value(n)
+  local f = ((S_tnodes[n] or ld(S_tnodes, n))[3])
   local on = (S_qspots[(S_qflows[f] or ld(S_qflows, f))[16]] or ld(S_qspots, (S_qflows[f] or ld(S_qflows, f))[16]))[1]
   F.order_Queue_leave(f)
   F.order_Queue_enter(f)
@@ -1129,7 +1129,7 @@ F.pool_Pool_serveOne = function() -- internal/pool/serve.go:43
   repeat
    local h = copy_(t2_[i+1], 0, 6)
    if i == highest then once[10] = 0 end
-   if F.order_Queue_Closed(h, once[25]) then break end
+   if ((S_qlanes[h[2]] or ld(S_qlanes, h[2]))[24] == once[25]) then break end
    local t = F.order_Queue_Ticket(h[1])
    local tk = S_tickets[t] or ld(S_tickets, t)
    local v = F.pool_Pool_pausesAllow(tk[12], tk[14])
@@ -1203,7 +1203,7 @@ F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:394
   return false
  end
  tk[18] = 0
- local full = tk[29] ~= 0 and op[29] ~= 0 and F.order_Queue_Len() > cfg[51]
+ local full = tk[29] ~= 0 and op[29] ~= 0 and counts[3] > cfg[51]
  tk[29] = 0
  local asks = op[1] == 0 or op[1] == 3
  if op[1] == 0 and op[29] < 0 and not full then return false end
@@ -1230,7 +1230,7 @@ end
 F.policy_Pace_Take = function(p, t, amount, size, window) -- internal/policy/pace.go:38
  if p[2] ~= t then p[2], p[3], p[4] = t, p[1], 0 end
  p[4] = p[4] + amount
- if p[4] > 0 then p[1] = min((p[3] > t and p[3] or t) + F.policy_Gap(p[4], size, window), t + window)
+ if p[4] > 0 then p[1] = min((p[3] > t and p[3] or t) + (ceil((p[4] * window) / size)), t + window)
  else p[1] = p[3] - F.policy_Gap(-p[4], size, window) end
 end
 F.pool_Pool_age = function() return floor(once[1] / 2^(20)) % 4294967296 end -- internal/pool/insts.go:304
@@ -1245,7 +1245,7 @@ end
 F.meter_Meter_SettleAll = function(m, d, r, t, gone, adds, backs) -- internal/meter/charge.go:57
  m[4] = m[4] - gone
  if d[1] == 3 then
- elseif F.meter_Meter_isFixed(m, d) then
+ elseif (d[1] == 2 and m[8] ~= 0) then
   m[5] = m[5] + (adds - backs - gone)
   if t >= m[7] then m[6] = m[6] + (adds - backs) end
  elseif d[1] == 0 then
@@ -1266,7 +1266,7 @@ F.pool_names_sole = function(n, n_o, per) -- internal/pool/insts.go:220
  return 0
 end
 F.pool_Pool_ownOf = function(limit, name) -- internal/pool/insts.go:211
- local i = far(2, F.flat_Names_Tags(name))
+ local i = (S_names[name] or ld(S_names, name))[3]
  while i ~= 0 and (S_insts[i] or ld(S_insts, i))[11] ~= (limit % 256) do i = (S_insts[i] or ld(S_insts, i))[19] end
  return i
 end
@@ -1294,17 +1294,17 @@ F.pool_scoped = function(who, who_o, per) -- internal/pool/insts.go:237
 end
 F.pool_Pool_sumsOf = function(i, in_) -- internal/pool/fast.go:79
  if in_[29] == once[7] then return T[6][in_[30]+1] end
- local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+ local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
  F.meter_Meter_Advance(in_, d, r, once[1])
- in_[29], in_[30] = once[7], (#T[6] + 2147483648) % 4294967296 - 2147483648
+ in_[29], in_[30] = once[7], #T[6]
  local t1_ = T[6]
  t1_[#t1_+1] = {i,F.meter_Meter_Room(in_, d, r),once[1],1,1,0,((d[3] ~= 0) and 1 or 0),cfg[in_[11]+33],0,0,0,0,0,0}
  local s = T[6][in_[30]+1]
  if d[1] == 3 then s[5] = 4
  elseif (d[1] == 0 and in_[10] > once[1]) then s[5], s[2] = 0, -1
  elseif (d[2] == 2 and d[3] == 0) then s[5], s[4] = 2, 0
- elseif (d[2] == 0 and d[3] == 0 and F.pool_headerTime_slowerThan(once, 29, d, r)) then
-  s[5], s[4], s[3] = 3, 2, once[1] + F.meter_SlackOf(d, r)
+ elseif (d[2] == 0 and d[3] == 0 and (once[29+18] > 0 and d[2] == 0 and once[29+18] > (2 * ((r == nil or r[4] == 0) and d[6] or r[4])))) then
+  s[5], s[4], s[3] = 3, 2, once[1] + ((r == nil or r[4] == 0) and d[6] or r[4])
  end
  if band(cfg[52], (1 * 2^(in_[11]))) ~= 0 then
   s[6] = 2
@@ -1316,7 +1316,9 @@ F.pool_Pool_sumsOf = function(i, in_) -- internal/pool/fast.go:79
  return s
 end
 F.pool_Pool_paced = function(s, in_, d, amount) -- internal/pool/fast.go:157
- if not F.pool_Pool_alive(0) then return false end
+ if not (cfg[49] > 0 and (once[1] < once[0+11] or F.order_Queue_Waiting(0 + 1) > 0 or (0 == 0 and (counts[0+5]) > 0))) then
+  return false
+ end
  local pace = S_paces[in_[18]] or ld(S_paces, in_[18])
  if s[14] ~= 0 then
   F.policy_Pace_Take(pace, once[1], s[14], in_[1], d[4])
@@ -1324,13 +1326,15 @@ F.pool_Pool_paced = function(s, in_, d, amount) -- internal/pool/fast.go:157
  end
  return once[10] ~= 0 or not F.policy_Pace_AllowsAll(pace, once[1], amount, in_[1], d[4])
 end
-F.meter_Meter_IsStock = function(m, d) return F.meter_Meter_isFixed(m, d) end -- internal/meter/meter.go:59
-F.meter_Meter_Open = function(m, d, r) return F.meter_Meter_Capacity(m, r) - F.meter_Meter_Withheld(m, d) end -- internal/meter/meter.go:80
+F.meter_Meter_IsStock = function(m, d) return (d[1] == 2 and m[8] ~= 0) end -- internal/meter/meter.go:59
+F.meter_Meter_Open = function(m, d, r) -- internal/meter/meter.go:80
+ return ((r == nil or r[5] == 0) and m[1] or F.meter_Meter_less(m, r[5])) - ((d[9] == 0) and 0 or quo(mul(m[1], d[9]), 4096))
+end
 F.policy_Part = function(amount, thousandths) -- internal/policy/floor.go:41
- return mul(quo(amount, 1000), thousandths) + quo(mul(fmod(amount, 1000), thousandths), 1000)
+ return mul((amount - fmod(amount, 1000)) / 1000, thousandths) + quo(mul(fmod(amount, 1000), thousandths), 1000)
 end
 F.pool_Pool_safeOf = function(in_, class) -- internal/pool/stock.go:57
- if F.pool_Pool_pacesPlan(in_, class) then return 0 end
+ if (class > 0 and cfg[28] ~= 0 and (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[13] ~= 0) then return 0 end
  return cfg[class+53]
 end
 F.pool_Pool_stockOf = function(in_) -- internal/pool/stock.go:72
@@ -1349,7 +1353,7 @@ F.policy_Breaker_Idle = function(b, b_o) return b[b_o+1] == 0 and b[b_o+9] == 0 
 F.pool_Pool_binds = function(in_, d) -- internal/pool/stock.go:290
  if cfg[29] == 0 then return false
  elseif cfg[32] ~= 0 then return true end
- return d[1] == 2 and F.pool_Pool_lightBinds(d) and (F.meter_Meter_IsStock(in_, d) or cfg[31] ~= 0)
+ return d[1] == 2 and (cfg[29] > 0 and (cfg[32] ~= 0 or d[4] >= quo(600000000000, 1000))) and (((d[1] == 2 and in_[8] ~= 0)) or cfg[31] ~= 0)
 end
 F.pool_Pool_threshold = function(class) -- internal/pool/stock.go:193
  if class == 0 then return cfg[30] end
@@ -1359,7 +1363,7 @@ F.pool_Pool_took = function(class, requests, amount, in_, d) -- internal/pool/st
  if d[1] == 2 then
   local st = F.pool_Pool_stockOf(in_)
   st[class+2] = st[class+2] + amount
-  if class > 0 and not F.policy_Breaker_Idle(st, 9) then
+  if class > 0 and not (st[9+1] == 0 and st[9+9] == 0) then
    for t1_ = 0, requests - 1 do F.policy_Breaker_Sent(st, 9, once[1]) end
   end
  elseif (d[1] == 1 and class > 0 and in_[1] > 0 and cfg[28] ~= 0) then
@@ -1378,7 +1382,7 @@ end
 F.pool_Pool_tell = function(t, model) -- internal/pool/tallies.go:22
  if t[5] ~= 0 then F.pool_Pool_enterTally(t) end
  local rec = S_crecs[t[1]] or ld(S_crecs, t[1])
- if rec[2] + 57 < F.pool_Pool_age() then rec[2] = F.pool_Pool_age() end
+ if rec[2] + 57 < (floor(once[1] / 2^(20)) % 4294967296) then rec[2] = (floor(once[1] / 2^(20)) % 4294967296) end
  t[5], t[2], t[3] = 1, F.flat_Names_Keep(model), past[2]
  t[14], t[10], t[11], t[12] = rec[13], rec[4], 0, 0
  F.pool_Pool_enlist(t)
@@ -1386,7 +1390,7 @@ end
 F.pool_Pool_sessionOf = function(id) -- internal/pool/sessions.go:37
  if once[27] ~= 0 then
   local s = S_sessions[once[27]] or ld(S_sessions, once[27])
-  if s[1] == id and not F.pool_Pool_past(s) then
+  if s[1] == id and not (s[5] == 0 and s[8] == 0 and once[1] - s[3] >= 600000000) then
    s[3] = once[1]
    return s
   end
@@ -1399,7 +1403,7 @@ F.pool_Pool_sessionOf = function(id) -- internal/pool/sessions.go:37
   indexAdd(X.sessIx, F.pool_sessionHash(id), i)
  end
  local s = S_sessions[i] or ld(S_sessions, i)
- if F.pool_Pool_past(s) then
+ if (s[5] == 0 and s[8] == 0 and once[1] - s[3] >= 600000000) then
   once[28] = once[28] > s[2] and once[28] or s[2]
   s[2] = 0
  end
@@ -1657,7 +1661,9 @@ F.pool_Pool_pausesLost = function(t, tk, unsent) -- internal/pool/pauses.go:151
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if F.pool_pauseRec_covers(g, tk[12], tk[14]) then F.pause_State_Lost(g, once[1], t, unsent) end
+  if ((band(g[13], 4) == 0 or g[14] == tk[12]) and (band(g[13], 16) == 0 or g[15] == tk[14])) then
+   F.pause_State_Lost(g, once[1], t, unsent)
+  end
   i = (S_gates[i] or ld(S_gates, i))[18]
  end
 end
@@ -1665,7 +1671,7 @@ F.pool_Pool_lapse = function(tk) -- internal/pool/lifecycle.go:370
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
-  F.meter_Meter_Lapse(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), tk[6] < once[1] and tk[6] or once[1], c, c_o)
+  F.meter_Meter_Lapse(in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), tk[6] < once[1] and tk[6] or once[1], c, c_o)
  end
 end
 F.pool_Pool_finish = function(t, tk) -- internal/pool/lifecycle.go:268
@@ -1681,11 +1687,11 @@ F.pool_Pool_finish = function(t, tk) -- internal/pool/lifecycle.go:268
 end
 F.pool_Pool_spare = function(i) -- internal/pool/insts.go:313
  local in_ = S_insts[i] or ld(S_insts, i)
- if in_[16] > 0 or F.pool_Pool_age() - in_[17] < F.pool_Pool_keepFor(in_) or (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] == 0 then
+ if in_[16] > 0 or (floor(once[1] / 2^(20)) % 4294967296) - in_[17] < F.pool_Pool_keepFor(in_) or (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] == 0 then
   return false
  end
  local _, _, r = F.pool_Pool_touch(i)
- return F.meter_Meter_Idle(in_) and (r == nil or (r[3] == 0 and r[4] == 0 and r[5] == 0))
+ return (in_[4] == 0 and in_[5] == 0 and in_[9] == 0) and (r == nil or (r[3] == 0 and r[4] == 0 and r[5] == 0))
 end
 F.pool_Pool_dropInst = function(i) -- internal/pool/insts.go:126
  local in_ = S_insts[i] or ld(S_insts, i)
@@ -1699,7 +1705,7 @@ F.pool_Pool_dropInst = function(i) -- internal/pool/insts.go:126
  F.pool_Pool_strike(in_[11], i)
  F.pool_Pool_dropNames(in_, 22)
  if in_[15] ~= 0 then slabFree(S_rings, in_[15]) end
- local kind = F.pool_Pool_defOf(in_)[1]
+ local kind = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_))[1]
  if band(cfg[61], (1 * 2^(in_[11]))) == 0 then
  elseif kind == 2 then slabFree(S_stocks, in_[18])
  elseif kind == 1 then slabFree(S_paces, in_[18]) end
@@ -1726,7 +1732,7 @@ F.pool_callers_sweep = function(n, now_, lease) -- internal/pool/callers.go:85
    return 
   end
   local r = S_crecs[sum[14]] or ld(S_crecs, sum[14])
-  if not (r[1] == 0 or r[3] ~= 0 or now_ - F.pool_caller_lastSeen(r) < memory or (not crowded and not F.flat_Names_Sole(r[1]))) then
+  if not (r[1] == 0 or r[3] ~= 0 or now_ - (max(r[13], mul(r[2], 2^(20)))) < memory or (not crowded and not F.flat_Names_Sole(r[1]))) then
    local t2_, t2_o = F.flat_Names_Tags(r[1])
    t2_[t2_o+1] = 0
    F.flat_Names_Drop(r[1])
@@ -1745,7 +1751,7 @@ F.pool_Pool_sweepSessions = function(n) -- internal/pool/sessions.go:186
  end
 end
 F.pool_Pool_freeAt = function(at, free) -- internal/pool/members.go:295
- free = F.pool_roundFree(free)
+ free = (quo(free + 1000000 - 1, 1000000) * 1000000)
  if at >= free then return true end
  if once[154] == 0 or free < once[154] then once[154] = free end
  return false
@@ -1765,7 +1771,7 @@ F.pool_Pool_dropMember = function(i) -- internal/pool/members.go:224
 end
 F.pool_partOf = function(share) -- internal/pool/members.go:45
  if share == 0 then return 0 end
- return quo(4503599627370496, share)
+ return (4503599627370496 - fmod(4503599627370496, share)) / share
 end
 F.pool_Pool_withhold = function(limit, at, part) -- internal/pool/members.go:308
  local d = (S_defs[limit+1] or ld(S_defs, limit+1))
@@ -1778,7 +1784,7 @@ F.pool_Pool_withhold = function(limit, at, part) -- internal/pool/members.go:308
   while i < slabEnd(S_insts) do
    local in_ = S_insts[i] or ld(S_insts, i)
    if in_[12] ~= 0 and in_[11] == limit then
-    F.meter_Meter_Advance(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), at)
+    F.meter_Meter_Advance(in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), at)
    end
    i = i + 1
   end
@@ -1787,7 +1793,9 @@ F.pool_Pool_withhold = function(limit, at, part) -- internal/pool/members.go:308
  local i = 1
  while i < slabEnd(S_insts) do
   local in_ = S_insts[i] or ld(S_insts, i)
-  if in_[12] ~= 0 and in_[11] == limit then F.meter_Meter_Rerate(in_, F.pool_Pool_defOf(in_)) end
+  if in_[12] ~= 0 and in_[11] == limit then
+   F.meter_Meter_Rerate(in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)))
+  end
   i = i + 1
  end
 end
@@ -1882,7 +1890,7 @@ F.pool_Pool_pausesAllow = function(model, key) -- internal/pool/pauses.go:111
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
   local v = F.pause_State_Allow(g, once[1])
-  if not (v[1] ~= 0 or not F.pool_pauseRec_covers(g, model, key)) then
+  if not (v[1] ~= 0 or not ((band(g[13], 4) == 0 or g[14] == model) and (band(g[13], 16) == 0 or g[15] == key))) then
    local next_ = all[4] > v[4] and all[4] or v[4]
    if all[1] ~= 0 or v[3] > all[3] then all = copy_(v, 0, 4) end
    all[4] = next_
@@ -1896,8 +1904,8 @@ F.pool_Pool_grant = function(t, tk, counts_) -- internal/pool/acquire.go:145
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, r = F.pool_Pool_meterOf(c, c_o)
-  in_[17] = F.pool_Pool_age()
-  move(c, c_o, (F.meter_Meter_Take(in_, d, r, once[1], c[c_o+1], F.pool_headerTime_slowerThan(once, 29, d, r))), 0, 3)
+  in_[17] = (floor(once[1] / 2^(20)) % 4294967296)
+  move(c, c_o, (F.meter_Meter_Take(in_, d, r, once[1], c[c_o+1], (once[29+18] > 0 and d[2] == 0 and once[29+18] > (2 * ((r == nil or r[4] == 0) and d[6] or r[4]))))), 0, 3)
   if band(cfg[52], (1 * 2^(c[c_o+5]))) ~= 0 then F.pool_Pool_took(tk[24], 1, c[c_o+1], in_, d) end
  end
  if counts_ and once[26] ~= 0 then F.pool_Pool_pausesSent(t, tk) end
@@ -1946,7 +1954,7 @@ F.pool_Pool_lookup = function(op) -- internal/pool/lifecycle.go:55
   local i = F.pool_Pool_findSession(op[2])
   if i ~= 0 and op[3] ~= 0 then
    local s = S_sessions[i] or ld(S_sessions, i)
-   if op[3] <= s[2] and not F.pool_Pool_past(s) then op[45] = 3 end
+   if op[3] <= s[2] and not (s[5] == 0 and s[8] == 0 and once[1] - s[3] >= 600000000) then op[45] = 3 end
   end
  end
  return t, tk
@@ -2003,7 +2011,9 @@ F.pool_Pool_promise = function(m, known) -- internal/pool/members.go:160
  if free > 0 then want = quo((once[150] + 1) * 1099511627776 + free - 1, free) end
  local room = 4503599627370496 - once[151] + F.pool_partOf(m[5])
  if room <= 0 then want = 0
- elseif want > 0 and F.pool_partOf(want) > room then want = quo(4503599627370496 + room - 1, room) end
+ elseif want > 0 and ((want == 0) and 0 or (4503599627370496 - fmod(4503599627370496, want)) / want) > room then
+  want = quo(4503599627370496 + room - 1, room)
+ end
  if want == 0 or want > 1048576 then
   m[6] = m[5]
   return 
@@ -2044,13 +2054,13 @@ F.pool_Pool_touchCharge = function(c, c_o) -- internal/pool/insts.go:278
 end
 F.meter_Meter_Bind = function(m, d, r, t, c, c_o) -- internal/meter/charge.go:125
  if d[1] == 3 or c[c_o+3] == 0 then return end
- if (c[c_o+3] == 2 and t >= c[c_o+2] and not F.meter_Meter_pending(m, d, r, c, c_o)) then
+ if (c[c_o+3] == 2 and t >= c[c_o+2] and not (d[1] == 0 and c[c_o+3] == 2 and F.meter_Ring_live(r, d, c[c_o+2]))) then
   c[c_o+3] = 0
   return 
  elseif c[c_o+3] == 2 then
   F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
   F.meter_Meter_add(m, d, r, t, c[c_o+1])
- elseif F.meter_Meter_isFixed(m, d) then
+ elseif (d[1] == 2 and m[8] ~= 0) then
   m[4] = m[4] - c[c_o+1]
   if t >= m[7] then m[6] = m[6] + c[c_o+1] end
  else
@@ -2099,7 +2109,7 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go
    F.pool_Pool_learnSize(at, in_, d, l, o[2])
    F.pool_Pool_fit(in_, o, made, tk)
    F.pool_Pool_comesBack(in_, o)
-   d = F.pool_Pool_defOf(in_)
+   d = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_))
    local current = made >= in_[8] - d[4]
    if o[4] >= 0 and l[2] == 2 then
     local slop = 1200000
@@ -2109,13 +2119,13 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go
    end
    local whole = o[2]
    if d[1] == 0 then whole = in_[1] end
-   if o[2] > 0 and o[2] <= 1099511627776 and o[3] >= 0 and o[3] <= whole and (current or not F.meter_Meter_IsStock(in_, d)) then
+   if o[2] > 0 and o[2] <= 1099511627776 and o[3] >= 0 and o[3] <= whole and (current or not ((d[1] == 2 and in_[8] ~= 0))) then
     if l[13] ~= 0 and F.meter_Meter_Believe(in_, d, whole - o[3]) then
      F.pool_Pool_sample(in_, d, r, o[3], F.pool_ticket_cost(tk, o[1]))
      break
     end
     local rough = l[12] ~= 0 or F.pool_Pool_explained(in_, made, whole - o[3])
-    d = F.pool_Pool_defOf(in_)
+    d = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_))
     F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, whole - o[3], rough)
     F.pool_Pool_sample(in_, d, r, o[3], F.pool_ticket_cost(tk, o[1]))
    end
@@ -2128,7 +2138,9 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses
   local i = once[26]
   while i ~= 0 do
    local g = S_gates[i] or ld(S_gates, i)
-   if F.pool_pauseRec_covers(g, who[who_o+3], who[who_o+5]) then F.pause_State_Succeeded(g, once[1], granted, t) end
+   if ((band(g[13], 4) == 0 or g[14] == who[who_o+3]) and (band(g[13], 16) == 0 or g[15] == who[who_o+5])) then
+    F.pause_State_Succeeded(g, once[1], granted, t)
+   end
    i = (S_gates[i] or ld(S_gates, i))[18]
   end
  elseif t1_ == 2 then
@@ -2148,14 +2160,16 @@ F.pool_Pool_unexplained = function(tk, scope) -- internal/pool/learn.go:171
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
-  local r = F.pool_Pool_ring(in_)
+  local r = (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
   if band(cfg[61], (1 * 2^(c[c_o+5]))) == 0 or r == nil or in_[1] == 0 then
-  elseif in_[9] > 0 or F.meter_Meter_Room(in_, F.pool_Pool_defOf(in_), r) < 0 then
+  elseif in_[9] > 0 or F.meter_Meter_Room(in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), r) < 0 then
   elseif band(scope, bnot((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7])) ~= 0 then
   elseif F.pool_Pool_mayBeWindow(in_, in_[1] + c[c_o+1]) then
-   F.meter_Ring_Unbrief(r, F.pool_Pool_defOf(in_))
-   F.pool_Pool_turn(in_, F.pool_Pool_defOf(in_)[4], 0, in_[1])
-  else F.meter_Ring_Odd(r, F.pool_Pool_defOf(in_), once[1]) end
+   F.meter_Ring_Unbrief(r, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)))
+   F.pool_Pool_turn(in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_))[4], 0, in_[1])
+  else
+   F.meter_Ring_Odd(r, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), once[1])
+  end
  end
 end
 F.pool_Pool_settle = function(tk, amounts, amounts_o) -- internal/pool/lifecycle.go:207
@@ -2239,14 +2253,16 @@ F.pool_Pool_unbrief = function(who, who_o) -- internal/pool/learn.go:151
    end
    if at ~= 0 then
     local in_ = S_insts[at] or ld(S_insts, at)
-    F.meter_Ring_Unbrief(F.pool_Pool_ring(in_), F.pool_Pool_defOf(in_))
+    F.meter_Ring_Unbrief((not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)))
    end
   end
  end
 end
 F.pool_history_refused = function(t) -- internal/pool/history.go:272
- local c, c_o = past.week, (fmod(quo(t, 3600000000), 168))*2
- if c[c_o+1] ~= (quo(t, 3600000000) % 4294967296) then c[c_o+1], c[c_o+2] = quo(t, 3600000000) % 4294967296, 0 end
+ local c, c_o = past.week, (fmod((t - fmod(t, 3600000000)) / 3600000000, 168))*2
+ if c[c_o+1] ~= (((t - fmod(t, 3600000000)) / 3600000000) % 4294967296) then
+  c[c_o+1], c[c_o+2] = ((t - fmod(t, 3600000000)) / 3600000000) % 4294967296, 0
+ end
  c[c_o+2] = c[c_o+2] + 1
 end
 F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:47
@@ -2386,7 +2402,7 @@ F.pool_Pool_countLiving = function() -- internal/pool/leases.go:281
  while i < slabEnd(S_crecs) do
   local c = S_crecs[i] or ld(S_crecs, i)
   if c[1] ~= 0 and c[9] ~= 255 and c[2] > 0 then
-   once[c[9]+11] = max(once[c[9]+11], F.pool_caller_lastSeen(c) + cfg[49])
+   once[c[9]+11] = max(once[c[9]+11], (max(c[13], mul(c[2], 2^(20)))) + cfg[49])
   end
   i = i + 1
  end
@@ -2418,7 +2434,7 @@ F.policy_Scatter_Next = function(s, s_o, t, window) -- internal/policy/scatter.g
   s[s_o+1], s[s_o+2], s[s_o+3] = t, t + window, 1
   return t
  end
- local at = s[s_o+1] + quo(mul(window, F.policy_mirrored(s[s_o+3])), 32768)
+ local at = s[s_o+1] + quo(mul(window, (floor(reverse16(s[s_o+3] % 65536) / 2^(1)))), 32768)
  local late = t - at
  if late > 0 then at = at + mul(quo(late + window - 1, window), window) end
  s[s_o+3] = fmod(s[s_o+3] + 1, 32768)
@@ -2428,7 +2444,9 @@ end
 F.pool_Pool_lose = function(i) -- internal/pool/forget.go:46
  if once[146] == 0 then return end
  local limit = (S_insts[i] or ld(S_insts, i))[11]
- if not F.pool_Pool_heedsLoss(limit) then return end
+ if not (band(cfg[61], (1 * 2^(limit))) ~= 0 and (S_defs[limit+1] or ld(S_defs, limit+1))[2] ~= 2 and cfg[limit+62] <= 600000000) then
+  return 
+ end
  local in_, d, r = F.pool_Pool_touch(i)
  F.meter_Meter_Lose(in_, d, r, once[1], once[146])
 end
@@ -2497,7 +2515,7 @@ F.order_Queue_Heads = function(strict, each) -- internal/order/heads.go:37
  end
  if #T[3] > 1 then
   sortBy(T[3], function(a, b)
-   return F.order_rank_compare(a, 3, b, 3)
+   return (firstOf(compare(a[3+1], b[3+1]), compare(a[3+2], b[3+2]), compare(a[3+3], b[3+3])))
   end)
  end
  return T[3]
@@ -2509,7 +2527,7 @@ F.pool_Pool_findRival = function(heads) -- internal/pool/serve.go:101
  local t2_ = heads
  for i = 0, #t2_ - 1 do
   local h = copy_(t2_[i+1], 0, 6)
-  if F.order_Head_Class(h) == F.pool_rankOf(0) then
+  if h[3] == (0 + 1) then
    local t = F.order_Queue_Ticket(h[1])
    local tk = S_tickets[t] or ld(S_tickets, t)
    if (F.pool_Pool_pausesAllow(tk[12], tk[14]))[1] ~= 0 then
@@ -2606,7 +2624,7 @@ F.pool_Pool_lacksShared = function(tk) -- internal/pool/serve.go:177
   local c, c_o = tk, (k)*5+35
   if band(cfg[61], (1 * 2^(c[c_o+5]))) ~= 0 then
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
-   local claimed = F.pool_inst_claimed(in_, once[25])
+   local claimed = ((in_[20] ~= once[25]) and 0 or in_[21])
    if F.pool_inst_room(in_, d, r, c[c_o+1]) - claimed < c[c_o+1] then
     tk[22] = bor(tk[22], (1 * 2^(c[c_o+5])))
     local ready = 9007199254740992
@@ -2637,7 +2655,9 @@ F.pool_Pool_limitsBind = function(who, who_o) -- internal/pool/pauses.go:160
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if F.pool_pauseRec_covers(g, who[who_o+3], who[who_o+5]) then F.pause_State_LimitsBind(g) end
+  if ((band(g[13], 4) == 0 or g[14] == who[who_o+3]) and (band(g[13], 16) == 0 or g[15] == who[who_o+5])) then
+   F.pause_State_LimitsBind(g)
+  end
   i = (S_gates[i] or ld(S_gates, i))[18]
  end
 end
@@ -2665,7 +2685,7 @@ F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:210
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if not (t ~= 0 and not F.pool_pauseRec_covers(g, tk[12], tk[14])) then
+  if not (t ~= 0 and not ((band(g[13], 4) == 0 or g[14] == tk[12]) and (band(g[13], 16) == 0 or g[15] == tk[14]))) then
    F.pause_State_Allow(g, once[1])
    if g[1] ~= 0 then return true end
   end
@@ -2710,8 +2730,8 @@ F.meter_Meter_add = function(m, d, r, t, amount) -- internal/meter/charge.go:91
  if d[1] == 0 then
   F.meter_Ring_sent(r, d, t, amount)
   F.meter_Meter_fill(m, d, r, amount)
- elseif F.meter_Meter_slices(m, d) then
-  local t1_, t1_o = F.meter_Ring_at(r, quo(t, d[5]))
+ elseif (d[1] == 1 or (d[1] == 2 and m[8] == 0)) then
+  local t1_, t1_o = F.meter_Ring_at(r, (t - fmod(t, d[5])) / d[5])
   t1_[t1_o+1] = t1_[t1_o+1] + amount
   m[5] = m[5] + amount
  else
@@ -2722,7 +2742,7 @@ end
 F.meter_Meter_chargeAt = function(m, d, r, c, c_o, mark) -- internal/meter/charge.go:108
  c[c_o+3], c[c_o+2] = 2, mark
  if d[1] == 0 then
-  local slice = quo(mark, d[5])
+  local slice = (mark - fmod(mark, d[5])) / d[5]
   if r[3] == 0 or slice < r[1] then r[1] = slice end
   local t1_, t1_o = F.meter_Ring_at(r, slice)
   t1_[t1_o+1] = t1_[t1_o+1] + c[c_o+1]
@@ -2734,12 +2754,12 @@ F.meter_Meter_chargeAt = function(m, d, r, c, c_o, mark) -- internal/meter/charg
 end
 F.meter_Meter_hold = function(m, d, amount) -- internal/meter/charge.go:80
  m[4] = m[4] + amount
- if F.meter_Meter_isFixed(m, d) then m[5] = m[5] + amount end
+ if (d[1] == 2 and m[8] ~= 0) then m[5] = m[5] + amount end
 end
 F.meter_Meter_isFixed = function(m, d) return d[1] == 2 and m[8] ~= 0 end -- internal/meter/meter.go:63
 F.meter_Ring_lower = function(r, from, to, amount) -- internal/meter/ring.go:90
- local k = max(quo(from, 30000000), quo(to, 30000000) - 8 + 1)
- while r ~= nil and k <= quo(to, 30000000) do
+ local k = max((from - fmod(from, 30000000)) / 30000000, ((to - fmod(to, 30000000)) / 30000000) - 8 + 1)
+ while r ~= nil and k <= ((to - fmod(to, 30000000)) / 30000000) do
   local m, m_o = r, (fmod(k, 8))*2+8
   if m[m_o+1] == k then m[m_o+2] = max(m[m_o+2] - amount, 0) end
   k = k + 1
@@ -2749,7 +2769,7 @@ F.meter_Meter_Advance = function(m, d, r, t) -- internal/meter/meter.go:105
  if d[1] == 0 then
   if r ~= nil and r[3] > 0 then F.meter_Meter_settlePending(m, d, r, t) end
   F.meter_Meter_drain(m, d, t)
- elseif F.meter_Meter_slices(m, d) then F.meter_Meter_expire(m, d, r, t)
+ elseif (d[1] == 1 or (d[1] == 2 and m[8] == 0)) then F.meter_Meter_expire(m, d, r, t)
  elseif (d[1] == 2 and t >= m[8]) then
   local passed = quo(t - m[8], d[4]) + 1
   m[5] = m[4]
@@ -2763,17 +2783,17 @@ F.meter_Meter_Advance = function(m, d, r, t) -- internal/meter/meter.go:105
 end
 F.meter_Meter_Room = function(m, d, r) -- internal/meter/meter.go:72
  if m[1] == 0 then return 1099511627776 end
- return F.meter_Meter_Open(m, d, r) - F.meter_Meter_Used(m, d, r)
+ return (((r == nil or r[5] == 0) and m[1] or F.meter_Meter_less(m, r[5])) - ((d[9] == 0) and 0 or quo(mul(m[1], d[9]), 4096))) - F.meter_Meter_Used(m, d, r)
 end
 F.pool_headerTime_slowerThan = function(h, h_o, d, r) -- internal/pool/header.go:39
- return h[h_o+18] > 0 and d[2] == 0 and h[h_o+18] > F.meter_SlowBeyond(d, r)
+ return h[h_o+18] > 0 and d[2] == 0 and h[h_o+18] > (2 * ((r == nil or r[4] == 0) and d[6] or r[4]))
 end
-F.meter_SlackOf = function(d, r) return F.meter_Ring_slack(r, d) end -- internal/meter/ring.go:177
+F.meter_SlackOf = function(d, r) return ((r == nil or r[4] == 0) and d[6] or r[4]) end -- internal/meter/ring.go:177
 F.pool_Pool_alive = function(class) -- internal/pool/leases.go:36
- return cfg[49] > 0 and (once[1] < once[class+11] or F.order_Queue_Waiting(F.pool_rankOf(class)) > 0 or (class == 0 and F.order_Queue_Waiting(0) > 0))
+ return cfg[49] > 0 and (once[1] < once[class+11] or F.order_Queue_Waiting(class + 1) > 0 or (class == 0 and (counts[0+5]) > 0))
 end
 F.policy_Pace_AllowsAll = function(p, t, amount, size, window) -- internal/policy/pace.go:32
- return (p[1] > t and p[1] or t) + F.policy_Gap(amount, size, window) < t + F.policy_Gap(max(quo(size, 20), 1), size, window)
+ return (p[1] > t and p[1] or t) + (ceil((amount * window) / size)) < t + F.policy_Gap(max((size - fmod(size, 20)) / 20, 1), size, window)
 end
 F.meter_Meter_Capacity = function(m, r) -- internal/meter/meter.go:91
  if r == nil or r[5] == 0 then return m[1] end
@@ -2804,14 +2824,14 @@ F.pool_Pool_bindFast = function(in_, s, c, c_o) -- internal/pool/fast.go:279
   c[c_o+3], c[c_o+2] = 0, once[1]
  elseif (c[c_o+3] ~= 0 and s[5] ~= 4) then
   F.pool_Pool_enterSums(s)
-  local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+  local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
   F.meter_Meter_Bind(in_, d, r, once[1], c, c_o)
   F.pool_sums_leaves(s, F.meter_Meter_Room(in_, d, r))
  end
 end
 F.pool_Pool_noted = function(tk) -- internal/pool/history.go:176
  local pd = S_hperiods[tk[35]] or ld(S_hperiods, tk[35])
- if (pd[1] ~= tk[10] and pd[1] ~= once[113]) or (pd[2] ~= tk[12] and pd[2] ~= once[113]) or pd[3] ~= (quo(tk[4], 60000000) % 4294967296) then
+ if (pd[1] ~= tk[10] and pd[1] ~= once[113]) or (pd[2] ~= tk[12] and pd[2] ~= once[113]) or pd[3] ~= (((tk[4] - fmod(tk[4], 60000000)) / 60000000) % 4294967296) then
   return nil
  end
  return pd
@@ -2889,7 +2909,7 @@ F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual) -- inte
  if s[6] ~= 0 then F.pool_Pool_keptLess(s, in_, l[8], l[17], -more) end
 end
 F.pool_wheel_add = function(w, w_o, i, t) -- internal/pool/wheel.go:26
- local s = max(F.pool_step(t[6]), w[w_o+1] + 1)
+ local s = max((quo(t[6] + 100000 - 1, 100000)), w[w_o+1] + 1)
  t[6] = s * 100000
  if t[6] <= once[1] + 10000000 + 100000 and (w[w_o+6] == 0 or (S_tickets[w[w_o+6]] or ld(S_tickets, w[w_o+6]))[6] <= t[6]) then
   t[19], t[20], t[21] = -1, w[w_o+6], 0
@@ -2900,7 +2920,7 @@ F.pool_wheel_add = function(w, w_o, i, t) -- internal/pool/wheel.go:26
   w[w_o+6] = i
   return 
  end
- t[19] = ((u64(s) % 4096) + 2147483648) % 4294967296 - 2147483648
+ t[19] = ((s % 4096) + 2147483648) % 4294967296 - 2147483648
  local slot, slot_o = w.slots, t[19]
  t[20], t[21] = 0, slot[slot_o+1]
  if slot[slot_o+1] ~= 0 then
@@ -2955,7 +2975,7 @@ F.meter_Meter_Orphan = function(m, d, r, t, c, c_o, proven) -- internal/meter/ch
   return 
  end
  F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
- F.meter_Meter_chargeAt(m, d, r, c, c_o, t + F.meter_Ring_slack(r, d))
+ F.meter_Meter_chargeAt(m, d, r, c, c_o, t + ((r == nil or r[4] == 0) and d[6] or r[4]))
 end
 F.order_Queue_Remove = function(w) -- internal/order/queue.go:286
  local wt = copy_((S_qwaiters[w] or ld(S_qwaiters, w)), 0, 7)
@@ -3010,7 +3030,7 @@ F.meter_Meter_Refund = function(m, d, r, t, c, c_o) -- internal/meter/charge.go:
  c[c_o+1], c[c_o+3] = 0, 0
 end
 F.pool_Pool_tookLess = function(class, granted, in_, amount) -- internal/pool/stock.go:105
- local d = F.pool_Pool_defOf(in_)
+ local d = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_))
  if d[1] == 2 then
   local st = F.pool_Pool_stockOf(in_)
   if in_[8] == 0 or granted >= in_[10] then st[class+2] = max(st[class+2] - amount, 0) end
@@ -3048,7 +3068,7 @@ F.pause_State_Lost = function(g, t, ticket, unsent) -- internal/pause/pause.go:3
 end
 F.meter_Meter_Lapse = function(m, d, r, due, c, c_o) -- internal/meter/charge.go:150
  F.meter_Meter_Advance(m, d, r, due)
- if c[c_o+3] == 1 and F.meter_Meter_slices(m, d) and not F.meter_Ring_live(r, d, due) then
+ if c[c_o+3] == 1 and (d[1] == 1 or (d[1] == 2 and m[8] == 0)) and not F.meter_Ring_live(r, d, due) then
   m[4] = m[4] - c[c_o+1]
   c[c_o+3], c[c_o+2] = 0, due
   return 
@@ -3062,7 +3082,7 @@ F.pool_Pool_keepFor = function(in_) -- internal/pool/crowd.go:114
 end
 F.pool_Pool_touch = function(i) -- internal/pool/insts.go:261
  local in_ = S_insts[i] or ld(S_insts, i)
- local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+ local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
  F.meter_Meter_Advance(in_, d, r, once[1])
  return in_, d, r
 end
@@ -3075,7 +3095,7 @@ end
 F.pool_caller_lastSeen = function(c) return max(c[13], mul(c[2], 2^(20))) end -- internal/pool/callers.go:107
 F.pool_Pool_sweepSession = function() -- internal/pool/sessions.go:196
  local s = S_sessions[once[24]] or ld(S_sessions, once[24])
- if s[3] == 0 or not F.pool_Pool_past(s) then return end
+ if s[3] == 0 or not (s[5] == 0 and s[8] == 0 and once[1] - s[3] >= 600000000) then return end
  once[28] = once[28] > s[2] and once[28] or s[2]
  indexRemove(X.sessIx, F.pool_sessionHash(s[1]), once[24])
  slabFree(S_sessions, once[24])
@@ -3083,7 +3103,7 @@ F.pool_Pool_sweepSession = function() -- internal/pool/sessions.go:196
 end
 F.pool_roundFree = function(t) return quo(t + 1000000 - 1, 1000000) * 1000000 end -- internal/pool/members.go:42
 F.pool_Pool_setShare = function(m, share) -- internal/pool/members.go:184
- once[151] = once[151] + (F.pool_partOf(share) - F.pool_partOf(m[5]))
+ once[151] = once[151] + (((share == 0) and 0 or (4503599627370496 - fmod(4503599627370496, share)) / share) - F.pool_partOf(m[5]))
  m[5] = share
 end
 F.pool_Pool_setPart = function(limit, part) -- internal/pool/members.go:327
@@ -3101,12 +3121,12 @@ F.meter_Meter_Rerate = function(m, d) -- internal/meter/withheld.go:34
 end
 F.pause_State_ramp = function(g, t) g[1], g[11], g[12], g[6] = 3, t, 0, 0 end -- internal/pause/pause.go:178
 F.pool_Pool_callerOf = function(agent) -- internal/pool/crowd.go:126
- if far(1, F.flat_Names_Tags(agent)) == 0 and slabLen(S_crecs) >= 32768 then agent = once[113] end
+ if (S_names[agent] or ld(S_names, agent))[2] == 0 and slabLen(S_crecs) >= 32768 then agent = once[113] end
  return F.pool_callers_of(agent)
 end
 F.pool_Pool_heard = function(caller, class) -- internal/pool/leases.go:27
  local rec = S_crecs[caller] or ld(S_crecs, caller)
- rec[9], rec[2] = class, F.pool_Pool_age()
+ rec[9], rec[2] = class, (floor(once[1] / 2^(20)) % 4294967296)
  if cfg[49] > 0 then once[class+11] = max(once[class+11], once[1] + cfg[49]) end
 end
 F.pool_Pool_instOf = function(limit, who, who_o) -- internal/pool/insts.go:173
@@ -3129,15 +3149,15 @@ F.pool_Pool_instOf = function(limit, who, who_o) -- internal/pool/insts.go:173
 end
 F.pool_inst_room = function(in_, d, r, amount) -- internal/pool/insts.go:286
  local room = F.meter_Meter_Room(in_, d, r)
- if room < amount and F.meter_Meter_Used(in_, d, r) == 0 and amount <= in_[1] - F.meter_Meter_Withheld(in_, d) then
+ if room < amount and F.meter_Meter_Used(in_, d, r) == 0 and amount <= in_[1] - ((d[9] == 0) and 0 or quo(mul(in_[1], d[9]), 4096)) then
   return amount
  end
  return room
 end
 F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.go:150
  if band(cfg[52], (1 * 2^(c[c_o+5]))) == 0 or tk[31] ~= 0 or in_[1] == 0 then return 0, 0
- elseif F.meter_Meter_IsStock(in_, d) then return F.pool_Pool_keptOfStock(tk, c, c_o, in_, d, r)
- elseif (d[1] == 1 and tk[24] > 0 and cfg[28] ~= 0 and F.pool_Pool_alive(0) and not F.pool_Pool_rivalWants(c[c_o+4])) then
+ elseif ((d[1] == 2 and in_[8] ~= 0)) then return F.pool_Pool_keptOfStock(tk, c, c_o, in_, d, r)
+ elseif (d[1] == 1 and tk[24] > 0 and cfg[28] ~= 0 and (cfg[49] > 0 and (once[1] < once[0+11] or F.order_Queue_Waiting(0 + 1) > 0 or (0 == 0 and (counts[0+5]) > 0))) and not F.pool_Pool_rivalWants(c[c_o+4])) then
   local at = F.policy_Pace_Allow((S_paces[in_[18]] or ld(S_paces, in_[18])), once[1], c[c_o+1], in_[1], d[4])
   if at > once[1] then return 13, min(at, F.pool_Pool_deathOf(0)) end
  end
@@ -3148,7 +3168,7 @@ F.pool_Pool_meterOf = function(c, c_o) -- internal/pool/insts.go:269
  local u = unscoped[c[c_o+5]]
  if u[2] ~= nil then return u[2], F.pool_Pool_defOf(u[2]), u[3] end
  local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
- return in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+ return in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
 end
 F.meter_Meter_Take = function(m, d, r, t, amount, slow) -- internal/meter/charge.go:22
  local c = {amount,t,0}
@@ -3156,7 +3176,8 @@ F.meter_Meter_Take = function(m, d, r, t, amount, slow) -- internal/meter/charge
   c[3] = 1
   m[4] = m[4] + amount
  elseif (d[2] == 2 and d[3] == 0) then F.meter_Meter_add(m, d, r, t, amount)
- elseif (d[2] == 0 and slow and d[3] == 0) then F.meter_Meter_chargeAt(m, d, r, c, 0, t + F.meter_Ring_slack(r, d))
+ elseif (d[2] == 0 and slow and d[3] == 0) then
+  F.meter_Meter_chargeAt(m, d, r, c, 0, t + ((r == nil or r[4] == 0) and d[6] or r[4]))
  else
   c[3] = 1
   F.meter_Meter_hold(m, d, amount)
@@ -3167,7 +3188,9 @@ F.pool_Pool_pausesSent = function(t, tk) -- internal/pool/pauses.go:142
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if F.pool_pauseRec_covers(g, tk[12], tk[14]) then F.pause_State_Sent(g, once[1], t) end
+  if ((band(g[13], 4) == 0 or g[14] == tk[12]) and (band(g[13], 16) == 0 or g[15] == tk[14])) then
+   F.pause_State_Sent(g, once[1], t)
+  end
   i = (S_gates[i] or ld(S_gates, i))[18]
  end
 end
@@ -3242,7 +3265,7 @@ F.order_Queue_Push = function(at, ticket, costs, front) -- internal/order/queue.
  return w
 end
 F.pool_Pool_position = function(t) -- internal/pool/ticket.go:180
- local at = {0,0,0,t[10],0,0,0,F.pool_rankOf(t[24]) % 256}
+ local at = {0,0,0,t[10],0,0,0,(t[24] + 1) % 256}
  if t[31] ~= 0 then at[8] = 0 end
  if band(once[6], 4) ~= 0 then at[1] = F.pool_Pool_laneName(t, 4, t[12]) end
  if band(once[6], 16) ~= 0 then at[2] = F.pool_Pool_laneName(t, 16, t[14]) end
@@ -3274,7 +3297,7 @@ F.meter_Meter_pending = function(m, d, r, c, c_o) -- internal/meter/charge.go:26
 end
 F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o) -- internal/meter/charge.go:294
  if d[1] == 3 then m[4] = m[4] - amount
- elseif F.meter_Meter_isFixed(m, d) then
+ elseif (d[1] == 2 and m[8] ~= 0) then
   if c[c_o+3] == 1 then
    m[4] = m[4] - amount
    m[5] = m[5] - amount
@@ -3284,14 +3307,14 @@ F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o) -- internal/meter/char
   if c[c_o+2] >= m[7] then m[6] = max(m[6] - amount, 0) end
  elseif c[c_o+3] == 1 then m[4] = m[4] - amount
  elseif d[1] == 0 then
-  local t1_, t1_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
+  local t1_, t1_o = F.meter_Ring_at(r, (c[c_o+2] - fmod(c[c_o+2], d[5])) / d[5])
   t1_[t1_o+1] = t1_[t1_o+1] - amount
   r[3] = r[3] - amount
   m[4] = m[4] - amount
  else
   if F.meter_Ring_live(r, d, c[c_o+2]) then
-   amount = min(amount, far(1, F.meter_Ring_at(r, quo(c[c_o+2], d[5]))))
-   local t2_, t2_o = F.meter_Ring_at(r, quo(c[c_o+2], d[5]))
+   amount = min(amount, far(1, F.meter_Ring_at(r, (c[c_o+2] - fmod(c[c_o+2], d[5])) / d[5])))
+   local t2_, t2_o = F.meter_Ring_at(r, (c[c_o+2] - fmod(c[c_o+2], d[5])) / d[5])
    t2_[t2_o+1] = t2_[t2_o+1] - amount
    m[5] = m[5] - amount
   end
@@ -3345,7 +3368,7 @@ F.pool_Pool_learnSize = function(i, in_, d, l, size) -- internal/pool/learn.go:1
  elseif burst == 0 or burst > size then burst = size end
  local before, err = in_[1], F.meter_Meter_Resize(in_, d, size, burst)
  if not err then
-  in_[13], in_[17] = 1, F.pool_Pool_age()
+  in_[13], in_[17] = 1, (floor(once[1] / 2^(20)) % 4294967296)
   F.pool_Pool_limitsKnown()
   if in_[1] > before then F.pool_Pool_lose(i) end
  end
@@ -3356,7 +3379,9 @@ F.pool_Pool_fit = function(in_, o, made, tk) -- internal/pool/model.go:128
  local own = F.pool_ticket_cost(tk, o[1])
  local s, ok = F.pool_Pool_state(o, l, in_, made, own)
  if not ok then return end
- local m, d, limit = F.pool_Pool_modelOf(in_), F.pool_Pool_defOf(in_), (S_defs[o[1]+1] or ld(S_defs, o[1]+1))[4]
+ local m = F.pool_Pool_modelOf(in_)
+ local d = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_))
+ local limit = (S_defs[o[1]+1] or ld(S_defs, o[1]+1))[4]
  if d[1] == 1 then
   if s[5] > d[4] + 2200000 then F.pool_Pool_turn(in_, s[5], 0, in_[5]) end
  elseif F.pool_statement_within(s, d[4], 2200000) then
@@ -3370,9 +3395,9 @@ F.pool_Pool_fit = function(in_, o, made, tk) -- internal/pool/model.go:128
   if ((early or s[5] > limit + 2200000) and not F.pool_model_doubt(m)) or (early and l[4] > 0 and l[11] == 0) then
    return 
   end
-  local ours, known = F.meter_Meter_MostUsed(in_, d, F.pool_Pool_ring(in_), once[1], made)
+  local ours, known = F.meter_Meter_MostUsed(in_, d, (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), once[1], made)
   if not known then ours = in_[1] + in_[4] end
-  local recent = min(ours - in_[4], F.meter_Ring_Recent(F.pool_Pool_ring(in_), d, once[1]))
+  local recent = min(ours - in_[4], F.meter_Ring_Recent((not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), d, once[1]))
   F.pool_Pool_turn(in_, limit > s[5] and limit or s[5], s[2], max(recent - s[2], 0))
  end
  m[15] = once[1] + s[5]
@@ -3382,7 +3407,7 @@ F.pool_Pool_comesBack = function(in_, o) -- internal/pool/model.go:267
  local m, l = (S_models[in_[28]] or ld(S_models, in_[28])), (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  if m[10] == 0 or m[12] ~= 0 or m[1] ~= 1 or (l[4] > 0 and l[11] == 0) then return end
  local gone = once[1] + quo(o[4], 1000) + 1200000
- if F.meter_Meter_Forget(in_, F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_), once[1], gone, o[2] - o[3]) then
+ if F.meter_Meter_Forget(in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), once[1], gone, o[2] - o[3]) then
   m[13] = 1
  end
 end
@@ -3408,14 +3433,14 @@ F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi) -- internal/meter/obse
  return true
 end
 F.meter_Meter_Believe = function(m, d, used) -- internal/meter/observe.go:86
- if not F.meter_Meter_isFixed(m, d) or used < 0 or used > 1099511627776 then return false end
+ if not (d[1] == 2 and m[8] ~= 0) or used < 0 or used > 1099511627776 then return false end
  m[5] = used + m[4]
  m[6] = 0
  m[9] = m[9] < used and m[9] or used
  return true
 end
 F.pool_Pool_sample = function(in_, d, r, remaining, own) -- internal/pool/learn.go:101
- if not F.meter_Meter_IsStock(in_, d) or cfg[87] == 0 then return end
+ if not ((d[1] == 2 and in_[8] ~= 0)) or cfg[87] == 0 then return end
  local st = F.pool_Pool_stockOf(in_)
  F.policy_Breaker_Sample(st, 9, (F.pool_Pool_rule()), once[1], remaining, in_[4] + own)
  F.pool_Pool_judgeStock(st, in_, F.meter_Meter_Room(in_, d, r))
@@ -3430,7 +3455,7 @@ F.pool_ticket_cost = function(tk, limit) -- internal/pool/learn.go:111
  return 0
 end
 F.pool_Pool_explained = function(in_, made, used) -- internal/pool/model.go:227
- local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+ local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
  local ours, known = F.meter_Meter_MostUsed(in_, d, r, once[1], made)
  if not known or used <= ours then return false end
  if F.pool_Pool_mayBeWindow(in_, used) then
@@ -3447,8 +3472,8 @@ F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough) -- internal/
  local ours, known = F.meter_Meter_MostUsed(m, d, r, t, made)
  if not known or used <= ours or used > 1099511627776 then return end
  local more = used - ours
- if F.meter_Meter_isFixed(m, d) then m[5] = m[5] + more
- elseif F.meter_Meter_slices(m, d) then
+ if (d[1] == 2 and m[8] ~= 0) then m[5] = m[5] + more
+ elseif (d[1] == 1 or (d[1] == 2 and m[8] == 0)) then
   F.meter_Meter_add(m, d, r, t, more)
   m[10] = t
  else F.meter_Meter_add(m, d, r, t, more) end
@@ -3470,7 +3495,7 @@ F.pool_Pool_gateFor = function(op, who, who_o) -- internal/pool/pauses.go:250
 end
 F.pause_State_Throttled = function(g, t, granted, hint, b, b_o) -- internal/pause/pause.go:184
  F.pause_State_pass(g, t)
- hint = F.pause_plausible(hint)
+ hint = ((hint > 2678400000000) and 0 or hint)
  if granted <= g[3] then
   if g[1] == 1 and hint > 0 then
    F.pause_State_prolong(g, t + (hint < 86400000000 and hint or 86400000000), b[b_o+3])
@@ -3479,7 +3504,7 @@ F.pause_State_Throttled = function(g, t, granted, hint, b, b_o) -- internal/paus
  end
  g[4] = g[4] + 1
  local end_ = t + F.pause_pauseFor(hint, b, b_o, g[4])
- if hint == 0 then end_ = max(end_, F.pause_State_end(g, t)) end
+ if hint == 0 then end_ = max(end_, ((g[1] == 1) and g[2] or t)) end
  F.pause_State_pause(g, t, end_, min(end_, t + b[b_o+3]))
  g[10] = b[b_o+3]
  return true
@@ -3488,19 +3513,19 @@ F.pause_State_Overloaded = function(g, t, granted, hint, b, b_o, every) -- inter
  F.pause_State_pass(g, t)
  if granted <= g[3] then return false end
  g[5] = g[5] + 1
- local end_ = max(t + F.pause_pauseFor(F.pause_plausible(hint), b, b_o, g[5]), F.pause_State_end(g, t))
+ local end_ = max(t + F.pause_pauseFor(((hint > 2678400000000) and 0 or hint), b, b_o, g[5]), ((g[1] == 1) and g[2] or t))
  F.pause_State_pause(g, t, end_, min(end_, t + every))
  g[10] = every
  return true
 end
 F.pause_State_Exhausted = function(g, t, granted, wait) -- internal/pause/pause.go:244
- if F.pause_plausible(wait) <= 0 then return false end
+ if ((wait > 2678400000000) and 0 or wait) <= 0 then return false end
  F.pause_State_pass(g, t)
  if granted > g[3] or g[1] == 1 then F.pause_State_hold(g, t, wait) end
  return true
 end
 F.pool_Pool_mayBeWindow = function(in_, used) -- internal/pool/model.go:253
- local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+ local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
  if d[1] ~= 0 or r == nil or F.pool_ownBurst((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))) or used > F.meter_Ring_Recent(r, d, once[1]) + in_[4] then
   return false
  end
@@ -3514,16 +3539,18 @@ F.pool_Pool_turn = function(in_, window, seen, unseen) -- internal/pool/model.go
  local m, d = F.pool_Pool_modelOf(in_), copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  d[1], d[4] = 1, window
  F.meter_Def_Reslice(d)
- if band(cfg[61], (1 * 2^(in_[11]))) ~= 0 and F.pool_Pool_defOf(in_)[1] ~= 1 then in_[18] = slabNew(S_paces) end
+ if band(cfg[61], (1 * 2^(in_[11]))) ~= 0 and ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_))[1] ~= 1 then
+  in_[18] = slabNew(S_paces)
+ end
  if l[4] > 0 and l[11] == 0 then in_[1] = in_[1] < l[4] and in_[1] or l[4] end
- F.meter_Meter_Turn(in_, F.pool_Pool_defOf(in_), d, F.pool_Pool_ring(in_), once[1], seen < in_[1] and seen or in_[1], unseen < in_[1] and unseen or in_[1])
+ F.meter_Meter_Turn(in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), d, (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), once[1], seen < in_[1] and seen or in_[1], unseen < in_[1] and unseen or in_[1])
  move(m, 0, d, 0, 9)
  m[10] = 1
  m[14] = 0
 end
 F.meter_Ring_Odd = function(r, d, t) -- internal/meter/ring.go:143
  if r == nil or d[2] == 2 then return false end
- r[4] = min(2 * F.meter_Ring_slack(r, d), d[8])
+ r[4] = min(2 * ((r == nil or r[4] == 0) and d[6] or r[4]), d[8])
  local again = r[7] ~= 0 and t - r[7] <= 3600000000
  r[7] = t
  if again then r[5], r[6] = min(r[5] + 50, 500), t end
@@ -3538,7 +3565,7 @@ F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o) -- internal/pool/l
    c[c_o+4], c[c_o+5] = F.pool_Pool_instOf(limit, tk, 9), limit % 256
    c[c_o+1], c[c_o+2], c[c_o+3] = 0, once[1], 1
    local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
-   in_[17] = F.pool_Pool_age()
+   in_[17] = (floor(once[1] / 2^(20)) % 4294967296)
    if unscoped[limit][2] == nil then in_[16] = in_[16] + 1 end
    tk[25] = tk[25] + 1
   end
@@ -3590,7 +3617,7 @@ F.order_Queue_Settled = function(at, was, is) -- internal/order/tags.go:41
 end
 F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o) -- internal/meter/charge.go:162
  if c[c_o+3] ~= 1 or d[1] == 3 or d[2] == 1 then return end
- local bound = min(granted + F.meter_Ring_slack(r, d), (t > granted and t or granted) + F.meter_Meter_Brief(m, d, r))
+ local bound = min(granted + ((r == nil or r[4] == 0) and d[6] or r[4]), (t > granted and t or granted) + F.meter_Meter_Brief(m, d, r))
  if d[2] == 2 or t >= bound then
   F.meter_Meter_Bind(m, d, r, t > granted and t or granted, c, c_o)
   return 
@@ -3637,7 +3664,7 @@ end
 F.pause_State_hold = function(g, t, wait) -- internal/pause/pause.go:262
  local quiet = t + wait
  if g[1] == 1 then quiet = quiet > g[9] and quiet or g[9] end
- F.pause_State_pause(g, t, max(t + wait, F.pause_State_end(g, t)), quiet)
+ F.pause_State_pause(g, t, max(t + wait, ((g[1] == 1) and g[2] or t)), quiet)
 end
 F.policy_mirrored = function(k) return floor(reverse16(k % 65536) / 2^(1)) end -- internal/policy/scatter.go:48
 F.pool_Pool_heedsLoss = function(limit) -- internal/pool/forget.go:82
@@ -3647,21 +3674,21 @@ F.meter_Meter_Lose = function(m, d, r, t, lost) -- internal/meter/withheld.go:44
  local mark, more = lost + d[8], m[1] - F.meter_Meter_Used(m, d, r)
  if m[1] == 0 or more <= 0 then return end
  if d[1] == 3 then
- elseif F.meter_Meter_isFixed(m, d) then
+ elseif (d[1] == 2 and m[8] ~= 0) then
   if mark < m[10] then
    if mark < m[10] - d[4] or m[8] - d[4] <= t then return end
    m[7], m[8], m[10], m[6] = m[7] - d[4], m[8] - d[4], m[10] - d[4], m[5]
   end
   m[5] = m[5] + more
   if mark >= m[7] then m[6] = m[6] + more end
- elseif F.meter_Meter_slices(m, d) then
+ elseif (d[1] == 1 or (d[1] == 2 and m[8] == 0)) then
   if F.meter_Ring_live(r, d, mark) then F.meter_Meter_add(m, d, r, mark, more) end
  elseif mark > t then
   local c = {more,0,0}
   F.meter_Meter_chargeAt(m, d, r, c, 0, mark)
  else
   local n, w = F.meter_Meter_rate(m, d)
-  if n > 0 and t - mark > quo(4503599627370496, n) then return end
+  if n > 0 and t - mark > ((4503599627370496 - fmod(4503599627370496, n)) / n) then return end
   more = more - quo(mul(t - mark, n), w > 1 and w or 1)
   if more > 0 then F.meter_Meter_add(m, d, r, t, more) end
  end
@@ -3704,7 +3731,7 @@ F.flat_Tree_Insert = function(root, root_o, key, value) -- internal/flat/tree.go
  while true do
   local a = S_tnodes[at] or ld(S_tnodes, at)
   local next_, next__o = a, 4
-  if F.flat_Key_Less(key, a) then next_, next__o = a, 3 end
+  if (key[1] < a[1] or (key[1] == a[1] and key[2] < a[2])) then next_, next__o = a, 3 end
   if next_[next__o+1] == 0 then
    next_[next__o+1] = i
    n[6] = at
@@ -3745,18 +3772,20 @@ F.order_Queue_findLeast = function() -- internal/order/heads.go:54
 end
 F.order_Queue_laneHeads = function(i, strict, each) -- internal/order/heads.go:78
  local l = S_qlanes[i] or ld(S_qlanes, i)
- local within, first = F.order_Strictness_in(strict, l), #T[3]
+ local within, first = (strict[1] ~= 0 or ((strict[2] and true or false) and strict[2](l))), #T[3]
  for c = 0, 9 - 1 do
   if l[c+25] ~= 0 then
    local n = F.flat_Tree_Min(l[c+25])
    local t2_ = (F.order_Queue_rankOf(c, F.order_Queue_lead(l, c), (F.flat_Tree_KeyOf(n))[2], strict[1] ~= 0))
-   local h = {(S_qflows[F.flat_Tree_Value(n)] or ld(S_qflows, F.flat_Tree_Value(n)))[11],i,(c + 2147483648) % 4294967296 - 2147483648,t2_[1],t2_[2],t2_[3]}
+   local h = {(S_qflows[((S_tnodes[n] or ld(S_tnodes, n))[3])] or ld(S_qflows, ((S_tnodes[n] or ld(S_tnodes, n))[3])))[11],i,(c + 2147483648) % 4294967296 - 2147483648,t2_[1],t2_[2],t2_[3]}
    if #T[3] == first or (each and not within) then
     local t3_ = T[3]
     t3_[#t3_+1] = copy_(h, 0, 6)
    elseif each then
     local above = copy_(T[3][(#T[3] - 1)+1], 3, 3)
-    if F.order_rank_compare(h, 3, above, 0) <= 0 then move(h, 3, (F.order_rank_next(above, 0)), 0, 3) end
+    if (firstOf(compare(h[3+1], above[0+1]), compare(h[3+2], above[0+2]), compare(h[3+3], above[0+3]))) <= 0 then
+     move(h, 3, (F.order_rank_next(above, 0)), 0, 3)
+    end
     local t4_ = T[3]
     t4_[#t4_+1] = copy_(h, 0, 6)
    elseif (not within and F.order_rank_compare(h, 3, T[3][first+1], 3) < 0) then move(T[3][first+1], 0, h, 0, 6) end
@@ -3808,8 +3837,9 @@ F.order_Queue_ParkedBefore = function(w, on) -- internal/order/park.go:60
  return false
 end
 F.pool_inst_readyAt = function(in_, d, r, t, amount) -- internal/pool/insts.go:295
- local at, most = F.meter_Meter_ReadyAt(in_, d, r, t, amount), F.meter_Meter_Open(in_, d, r)
- if amount > most and amount <= in_[1] - F.meter_Meter_Withheld(in_, d) then
+ local at = F.meter_Meter_ReadyAt(in_, d, r, t, amount)
+ local most = (((r == nil or r[5] == 0) and in_[1] or F.meter_Meter_less(in_, r[5])) - ((d[9] == 0) and 0 or quo(mul(in_[1], d[9]), 4096)))
+ if amount > most and amount <= in_[1] - ((d[9] == 0) and 0 or quo(mul(in_[1], d[9]), 4096)) then
   at = min(at, F.meter_Meter_ReadyAt(in_, d, r, t, most))
  end
  return at
@@ -3837,11 +3867,11 @@ F.pool_inst_claimed = function(in_, pass) -- internal/pool/serve.go:205
 end
 F.meter_Meter_ReadyAt = function(m, d, r, t, need) -- internal/meter/ready.go:8
  if m[1] == 0 then return t end
- local at = F.meter_Meter_readyWithin(m, d, r, t, need, F.meter_Meter_Open(m, d, r))
+ local at = F.meter_Meter_readyWithin(m, d, r, t, need, (((r == nil or r[5] == 0) and m[1] or F.meter_Meter_less(m, r[5])) - ((d[9] == 0) and 0 or quo(mul(m[1], d[9]), 4096))))
  if r == nil then return at end
  local cut, step_ = r[5] - 10, r[6] + 3600000000
  while cut > (-10) and step_ < at do
-  at = min(at, max(step_, F.meter_Meter_readyWithin(m, d, r, t, need, F.meter_Meter_less(m, cut > 0 and cut or 0) - F.meter_Meter_Withheld(m, d))))
+  at = min(at, max(step_, F.meter_Meter_readyWithin(m, d, r, t, need, F.meter_Meter_less(m, cut > 0 and cut or 0) - ((d[9] == 0) and 0 or quo(mul(m[1], d[9]), 4096)))))
   cut, step_ = cut - 10, step_ + 3600000000
  end
  return at
@@ -3885,7 +3915,7 @@ F.order_Queue_Ahead = function(w, above) -- internal/order/ahead.go:18
  return quo((ahead < others and ahead or others) * 1024, others)
 end
 F.order_Share = function(amount, ahead) -- internal/order/ahead.go:84
- return mul(quo(amount, 1024), ahead) + quo(mul(fmod(amount, 1024), ahead), 1024)
+ return mul((amount - fmod(amount, 1024)) / 1024, ahead) + quo(mul(fmod(amount, 1024), ahead), 1024)
 end
 F.pool_Pool_estimate = function(in_, d, r, before, need) -- internal/pool/serve.go:262
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
@@ -3900,7 +3930,7 @@ F.pool_holdCode = function(ph) -- internal/pool/pauses.go:307
 end
 F.meter_Ring_sent = function(r, d, t, amount) -- internal/meter/ring.go:99
  if r == nil then return end
- local k = quo(t, d[4])
+ local k = (t - fmod(t, d[4])) / d[4]
  if k > r[25] then
   local before = r[8]
   if k > r[25] + 1 then before = 0 end
@@ -3909,12 +3939,12 @@ F.meter_Ring_sent = function(r, d, t, amount) -- internal/meter/ring.go:99
  r[8] = min(r[8] + amount, 4503599627370496)
 end
 F.meter_Meter_fill = function(m, d, r, amount) -- internal/meter/meter.go:176
- F.meter_Ring_stood(r, m[7], F.meter_Meter_certain(m))
+ F.meter_Ring_stood(r, m[7], ((m[6] > 0) and m[5] - 1 or m[5]))
  m[5] = m[5] + amount
  F.meter_Meter_clamp(m, d)
 end
 F.meter_Meter_slices = function(m, d) return d[1] == 1 or (d[1] == 2 and m[8] == 0) end -- internal/meter/meter.go:66
-F.meter_Ring_at = function(r, slice) return r.slot, (u64(slice) % 512) end -- internal/meter/ring.go:129
+F.meter_Ring_at = function(r, slice) return r.slot, (slice % 512) end -- internal/meter/ring.go:129
 F.meter_Meter_settlePending = function(m, d, r, t) -- internal/meter/meter.go:161
  while r[3] > 0 and mul(r[1] + 1, d[5]) <= t do
   local c, c_o = F.meter_Ring_at(r, r[1])
@@ -3945,7 +3975,7 @@ F.meter_Meter_drain = function(m, d, t) -- internal/meter/meter.go:132
   return 
  end
  local acc = m[6] + mul(dt, n)
- local drained = quo(acc, w)
+ local drained = (acc - fmod(acc, w)) / w
  m[5] = m[5] - drained
  m[6] = acc - mul(drained, w)
  m[9] = m[9] < m[5] and m[9] or m[5]
@@ -3964,7 +3994,7 @@ F.meter_Meter_expire = function(m, d, r, t) -- internal/meter/meter.go:204
  end
  r[1] = r[1] > first and r[1] or first
  m[9] = m[9] < m[5] and m[9] or m[5]
- if m[9] > 0 and F.meter_Meter_slices(m, d) and t - m[10] > d[4] then m[9] = 0 end
+ if m[9] > 0 and (d[1] == 1 or (d[1] == 2 and m[8] == 0)) and t - m[10] > d[4] then m[9] = 0 end
  r[2] = mul(r[1] + 1, d[5]) + d[4]
 end
 F.meter_Ring_regain = function(r, t) -- internal/meter/ring.go:163
@@ -3972,10 +4002,10 @@ F.meter_Ring_regain = function(r, t) -- internal/meter/ring.go:163
 end
 F.meter_Meter_Used = function(m, d, r) -- internal/meter/meter.go:47
  if d[1] == 3 then return m[4]
- elseif F.meter_Meter_isFixed(m, d) then return m[5]
+ elseif (d[1] == 2 and m[8] ~= 0) then return m[5]
  else return m[5] + m[4] end
 end
-F.meter_SlowBeyond = function(d, r) return 2 * F.meter_Ring_slack(r, d) end -- internal/meter/charge.go:88
+F.meter_SlowBeyond = function(d, r) return 2 * ((r == nil or r[4] == 0) and d[6] or r[4]) end -- internal/meter/charge.go:88
 F.meter_Ring_slack = function(r, d) -- internal/meter/ring.go:169
  if r == nil or r[4] == 0 then return d[6] end
  return r[4]
@@ -3985,7 +4015,7 @@ F.meter_Meter_less = function(m, cut) return m[1] - F.meter_ceilDiv(mul(m[1], cu
 F.pool_sums_leaves = function(s, room) if s[5] ~= 0 then s[2] = room end end -- internal/pool/fast.go:294
 F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered) -- internal/pool/fast.go:325
  F.pool_Pool_enterSums(s)
- local d, r = F.pool_Pool_defOf(in_), F.pool_Pool_ring(in_)
+ local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
  if in_[1] > 0 then actual = min(actual, 8 * in_[1]) end
  local more = actual - c[c_o+1]
  if answered and s[7] == 0 then F.meter_Meter_Bind(in_, d, r, once[1], c, c_o) end
@@ -4075,7 +4105,7 @@ F.order_Queue_rest = function() -- internal/order/tags.go:94
 end
 F.meter_Meter_reduce = function(m, d, r, t, c, c_o, amount) -- internal/meter/charge.go:250
  if d[1] == 3 and c[c_o+3] == 0 then return end
- if d[1] == 0 and c[c_o+3] ~= 1 and not F.meter_Meter_pending(m, d, r, c, c_o) then
+ if d[1] == 0 and c[c_o+3] ~= 1 and not (d[1] == 0 and c[c_o+3] == 2 and F.meter_Ring_live(r, d, c[c_o+2])) then
   F.meter_Meter_undrain(m, r, t, c[c_o+2], amount)
   return 
  end
@@ -4088,11 +4118,13 @@ F.pool_caller_uncount = function(c, waited, retry) -- internal/pool/callers.go:7
  c[11] = max(c[11] - waited, 0)
  if retry and c[6] > 0 then c[6] = c[6] - 1 end
 end
-F.meter_Ring_live = function(r, d, bound) return quo(bound, d[5]) >= r[1] end -- internal/meter/ring.go:132
+F.meter_Ring_live = function(r, d, bound) return ((bound - fmod(bound, d[5])) / d[5]) >= r[1] end -- internal/meter/ring.go:132
 F.pool_Pool_mostMeters = function(limit) -- internal/pool/crowd.go:31
  local most = cfg[89]
  if most == 0 then most = 10000 end
- if band((S_limits[limit+1] or ld(S_limits, limit+1))[7], bnot(20)) == 0 then most = max(quo(most, 10), 1) end
+ if band((S_limits[limit+1] or ld(S_limits, limit+1))[7], bnot(20)) == 0 then
+  most = max((most - fmod(most, 10)) / 10, 1)
+ end
  return (most + 2147483648) % 4294967296 - 2147483648
 end
 F.meter_Meter_clamp = function(m, d) -- internal/meter/meter.go:184
@@ -4121,7 +4153,7 @@ F.pool_Pool_newInst = function(limit, scope, scope_o) -- internal/pool/insts.go:
   if t1_ == 2 then in_[18] = slabNew(S_stocks)
   elseif t1_ == 1 then in_[18] = slabNew(S_paces) end
  end
- local err = F.meter_Meter_Start(in_, (S_defs[limit+1] or ld(S_defs, limit+1)), F.pool_Pool_ring(in_), once[1], l[4], l[5], F.pool_Pool_resetOf(limit, scope, scope_o))
+ local err = F.meter_Meter_Start(in_, (S_defs[limit+1] or ld(S_defs, limit+1)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), once[1], l[4], l[5], F.pool_Pool_resetOf(limit, scope, scope_o))
  if err and true or false then return 0, err end
  F.pool_Pool_enroll(limit, scope, scope_o, i)
  local name = F.pool_names_sole(scope, scope_o, l[7])
@@ -4134,9 +4166,10 @@ F.pool_Pool_newInst = function(limit, scope, scope_o) -- internal/pool/insts.go:
  return i, nil
 end
 F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.go:202
- local code, at, room, size = 0, 0, F.meter_Meter_Room(in_, d, r), F.meter_Meter_Open(in_, d, r)
+ local code, at = 0, 0
+ local room, size = F.meter_Meter_Room(in_, d, r), (((r == nil or r[5] == 0) and in_[1] or F.meter_Meter_less(in_, r[5])) - ((d[9] == 0) and 0 or quo(mul(in_[1], d[9]), 4096)))
  local left, st = room - c[c_o+1], F.pool_Pool_stockOf(in_)
- if size - left <= F.policy_Part(size, F.pool_Pool_safeOf(in_, tk[24])) and F.policy_Breaker_Idle(st, 9) then
+ if size - left <= F.policy_Part(size, F.pool_Pool_safeOf(in_, tk[24])) and (st[9+1] == 0 and st[9+9] == 0) then
   return 0, 0
  end
  local highest = 0
@@ -4148,8 +4181,8 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r) -- internal/pool/stock
  end
  local sinking = {0,d[4],in_[8]}
  local light = copy_(sinking, 0, 3)
- if F.pool_Pool_lightBinds(d) then
-  light[1] = F.policy_Part(size, F.pool_Pool_threshold(tk[24]))
+ if (cfg[29] > 0 and (cfg[32] ~= 0 or d[4] >= quo(600000000000, 1000))) then
+  light[1] = F.policy_Part(size, ((tk[24] == 0) and cfg[30] or cfg[29]))
   if cfg[31] ~= 0 then light[2] = 0 end
   keep(10, light, in_[8])
  end
@@ -4162,9 +4195,9 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r) -- internal/pool/stock
   sinking[1] = F.policy_Shares_Floor(s, tk[24], light[1])
   keep(11, sinking, min(in_[8], F.pool_Pool_nextDeath(tk[24])))
  end
- if F.pool_Pool_pacesPlan(in_, tk[24]) then
+ if (tk[24] > 0 and cfg[28] ~= 0 and (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[13] ~= 0) then
   if F.pool_Pool_hasPerson(tk, in_) then
-   sinking[1] = F.policy_Part(size, 800)
+   sinking[1] = (mul((size - fmod(size, 1000)) / 1000, 800) + quo(mul(fmod(size, 1000), 800), 1000))
    keep(13, sinking, in_[8])
   end
   local opened, eased = in_[8] - d[4], F.policy_Ease(d[4])
@@ -4191,19 +4224,17 @@ F.pool_Pool_rivalWants = function(inst) -- internal/pool/stock.go:169
  return false
 end
 F.policy_Pace_Allow = function(p, t, amount, size, window) -- internal/policy/pace.go:25
- local burst = max(quo(size, 20), 1)
+ local burst = max((size - fmod(size, 20)) / 20, 1)
  return max(p[1] - F.policy_Gap(max(burst - amount, 0), size, window), t)
 end
 F.pool_Pool_deathOf = function(class) -- internal/pool/leases.go:65
  local t = once[class+11]
- if t > once[1] and F.order_Queue_Waiting(F.pool_rankOf(class)) == 0 and (class > 0 or F.order_Queue_Waiting(0) == 0) then
-  return t
- end
+ if t > once[1] and F.order_Queue_Waiting(class + 1) == 0 and (class > 0 or (counts[0+5]) == 0) then return t end
  return 9007199254740992
 end
 F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.go:183
- local size = F.meter_Meter_Open(in_, d, r)
- local floor_ = min(F.policy_Part(size, F.pool_Pool_threshold(tk[24])), size - c[c_o+1])
+ local size = (((r == nil or r[5] == 0) and in_[1] or F.meter_Meter_less(in_, r[5])) - ((d[9] == 0) and 0 or quo(mul(in_[1], d[9]), 4096)))
+ local floor_ = min(F.policy_Part(size, ((tk[24] == 0) and cfg[30] or cfg[29])), size - c[c_o+1])
  if floor_ <= 0 or F.meter_Meter_Room(in_, d, r) - c[c_o+1] >= floor_ then return 0, 0 end
  return 10, F.meter_Meter_ReadyAt(in_, d, r, once[1], c[c_o+1] + floor_)
 end
@@ -4276,7 +4307,7 @@ F.pool_Pool_laneName = function(t, per, name) -- internal/pool/ticket.go:212
    told = true
   end
  end
- if told or (name ~= 0 and F.order_Queue_Lanes() >= 1024) then return once[113] end
+ if told or (name ~= 0 and (slabLen(S_qlanes)) >= 1024) then return once[113] end
  return name
 end
 F.meter_Meter_Resize = function(m, d, size, burst) -- internal/meter/def.go:150
@@ -4309,7 +4340,7 @@ F.pool_Pool_state = function(o, l, in_, made, own) -- internal/pool/model.go:65
  if o[4] <= 0 or o[2] <= 0 or o[2] > 1099511627776 or o[3] < 0 or o[3] >= o[2] or s[1] < o[2] or s[1] > 1099511627776 or in_[1] ~= o[2] then
   return copy_(s, 0, 7), false
  end
- if F.pool_ownBurst(l) then return copy_(s, 0, 7), false end
+ if (l[4] > 0 and l[11] == 0 and l[5] ~= l[4]) then return copy_(s, 0, 7), false end
  s[7] = (fmod(s[5], 1000000) ~= 0) and 1 or 0
  s[3], s[4] = max(s[2] - 1, own < s[2] and own or s[2]), s[2]
  if l[12] ~= 0 and s[1] >= 10000 then s[3], s[4] = max(s[2] - 1000, 0), min(s[2] + 1000, s[1]) end
@@ -4336,7 +4367,7 @@ F.pool_Pool_stretch = function(in_, window) -- internal/pool/model.go:197
  local m, d = F.pool_Pool_modelOf(in_), copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  d[4] = window
  if not F.meter_Meter_Resize(in_, d, in_[1], in_[1]) then
-  F.meter_Ring_Rescale(F.pool_Pool_ring(in_), F.pool_Pool_defOf(in_), d, once[1])
+  F.meter_Ring_Rescale((not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), d, once[1])
   move(m, 0, d, 0, 9)
   m[10] = (window ~= (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))[4]) and 1 or 0
   m[14] = 0
@@ -4346,7 +4377,7 @@ end
 F.pool_statement_longer = function(s, than) -- internal/pool/model.go:104
  local off = 2200000
  if s[7] ~= 0 then off = 50000 end
- if s[5] < 8 * off or s[4] > s[3] + quo(s[3], 4) then return 0 end
+ if s[5] < 8 * off or s[4] > s[3] + ((s[3] - fmod(s[3], 4)) / 4) then return 0 end
  local window = 60000000
  while window <= than or not F.pool_statement_within(s, window, off) do
   local t1_ = window
@@ -4369,25 +4400,25 @@ F.pool_model_doubt = function(m) -- internal/pool/model.go:170
 end
 F.meter_Meter_MostUsed = function(m, d, r, t, made) -- internal/meter/observe.go:98
  local used, known = 0, false
- if F.meter_Meter_isFixed(m, d) then return m[5], true
- elseif F.meter_Meter_slices(m, d) then
+ if (d[1] == 2 and m[8] ~= 0) then return m[5], true
+ elseif (d[1] == 1 or (d[1] == 2 and m[8] == 0)) then
   local gone, ok = F.meter_Ring_goneSince(r, d, made)
   return m[5] + m[4] + gone, ok
- elseif (d[1] == 0 and m[2] > 0 and t - made < quo(4503599627370496, m[2])) then
+ elseif (d[1] == 0 and m[2] > 0 and t - made < ((4503599627370496 - fmod(4503599627370496, m[2])) / m[2])) then
   return m[5] + m[4] + F.meter_ceilDiv(mul(t - made, m[2]), m[3]), true
  else return 0, false end
  return used, known
 end
 F.meter_Ring_Recent = function(r, d, t) -- internal/meter/ring.go:114
- local t1_ = quo(t, d[4]) - r[25]
+ local t1_ = ((t - fmod(t, d[4])) / d[4]) - r[25]
  if t1_ == 0 then return r[8] + r[2]
  elseif t1_ == 1 then return r[8] end
  return 0
 end
 F.meter_Meter_Forget = function(m, d, r, t, gone, used) -- internal/meter/turn.go:36
  local back = quo(gone - d[4], d[5])
- if not F.meter_Meter_slices(m, d) or gone < t or back < r[1] then return false end
- local now_, stay = quo(t, d[5]), m[5] - used
+ if not (d[1] == 1 or (d[1] == 2 and m[8] == 0)) or gone < t or back < r[1] then return false end
+ local now_, stay = (t - fmod(t, d[5])) / d[5], m[5] - used
  do
   local k = now_ + 1
   while k < r[1] + 512 do
@@ -4411,12 +4442,12 @@ end
 F.meter_Def_phased = function(d, width) return 2 * (width > d[6] and width or d[6]) <= d[4] end -- internal/meter/def.go:136
 F.meter_floorDiv = function(a, b) -- internal/meter/meter.go:229
  if a < 0 then return -F.meter_ceilDiv(-a, b) end
- return quo(a, b)
+ return (a - fmod(a, b)) / b
 end
 F.meter_Meter_openFixed = function(m, d, r, lo, hi) -- internal/meter/observe.go:46
  local later = 0
  do
-  local k = max(r[1], quo(lo, d[5]))
+  local k = max(r[1], (lo - fmod(lo, d[5])) / d[5])
   while k < r[1] + 512 do
    later = later + far(1, F.meter_Ring_at(r, k))
    k = k + 1
@@ -4435,7 +4466,7 @@ F.meter_Meter_openFixed = function(m, d, r, lo, hi) -- internal/meter/observe.go
  m[7], m[8] = lo, hi
 end
 F.meter_Meter_moveReset = function(m, d, r, t, lo, hi) -- internal/meter/observe.go:37
- if lo < m[7] and lo <= t + F.meter_Ring_slack(r, d) then m[6] = max(m[6], m[5] - m[4]) end
+ if lo < m[7] and lo <= t + ((r == nil or r[4] == 0) and d[6] or r[4]) then m[6] = max(m[6], m[5] - m[4]) end
  m[7], m[8] = lo, hi
 end
 F.policy_Breaker_Sample = function(b, b_o, r, t, left, underway) -- internal/policy/breaker.go:59
@@ -4485,8 +4516,8 @@ end
 F.pause_State_pause = function(g, t, end_, quiet) g[1], g[3], g[2], g[9], g[6] = 1, t, end_, quiet, 0 end -- internal/pause/pause.go:279
 F.pool_ownBurst = function(l) return l[4] > 0 and l[11] == 0 and l[5] ~= l[4] end -- internal/pool/model.go:249
 F.meter_Def_Reslice = function(d) -- internal/meter/def.go:60
- if d[2] ~= 2 then d[8] = max(d[6], quo(d[4], 8)) end
- d[5] = max(F.meter_ceilDiv(d[4], 256), F.meter_ceilDiv(d[4] + d[8], 508))
+ if d[2] ~= 2 then d[8] = max(d[6], (d[4] - fmod(d[4], 8)) / 8) end
+ d[5] = max((quo(d[4] + 256 - 1, 256)), F.meter_ceilDiv(d[4] + d[8], 508))
 end
 F.meter_Meter_Turn = function(m, from, to, r, t, seen, unseen) -- internal/meter/turn.go:10
  if from[1] == 0 then
@@ -4506,9 +4537,9 @@ F.meter_Meter_Turn = function(m, from, to, r, t, seen, unseen) -- internal/meter
  r[1] = quo(t - to[4], to[5])
  m[2], m[3], m[6], m[7], m[8], m[9], m[10] = 0, 0, 0, 0, 0, 0, t
  m[5] = seen + unseen
- local t3_, t3_o = F.meter_Ring_at(r, quo(t, to[5]))
+ local t3_, t3_o = F.meter_Ring_at(r, (t - fmod(t, to[5])) / to[5])
  t3_[t3_o+1] = t3_[t3_o+1] + seen
- local t4_, t4_o = F.meter_Ring_at(r, quo(t + F.meter_Ring_slack(r, to), to[5]))
+ local t4_, t4_o = F.meter_Ring_at(r, quo(t + ((r == nil or r[4] == 0) and to[6] or r[4]), to[5]))
  t4_[t4_o+1] = t4_[t4_o+1] + unseen
 end
 F.order_Queue_findLane = function(key) -- internal/order/index.go:54
@@ -4557,25 +4588,25 @@ F.order_Queue_rekey = function(member) -- internal/order/tags.go:81
  end
 end
 F.meter_Meter_Brief = function(m, d, r) -- internal/meter/charge.go:195
- local slack = F.meter_Ring_slack(r, d)
+ local slack = ((r == nil or r[4] == 0) and d[6] or r[4])
  if d[7] ~= 0 or (r ~= nil and r[4] ~= 0) then return slack end
  local back = d[4]
  if d[1] == 0 then
   if m[2] == 0 then return slack end
   back = quo(mul(m[1], m[3]), m[2])
  end
- return min(slack, max(3 * F.meter_ceilDiv(back, 10), 250000))
+ return min(slack, max(3 * (quo(back + 10 - 1, 10)), 250000))
 end
 F.order_Queue_Number = function(w) return (S_qwaiters[w] or ld(S_qwaiters, w))[5] end -- internal/order/queue.go:202
 F.meter_Meter_rate = function(m, d) -- internal/meter/withheld.go:14
  local n, w = 0, 0
  if d[9] == 0 or m[3] == 0 then return m[2], m[3] end
  n, w = mul(m[2], 4096 - d[9]), m[3]
- if w > 1099511627776 then n, w = quo(n, 8), F.meter_ceilDiv(w, 8) end
+ if w > 1099511627776 then n, w = (n - fmod(n, 8)) / 8, (quo(w + 8 - 1, 8)) end
  w = w * 4096
- while m[1] > quo(4503599627370496, w) or n > quo(4503599627370496, w) do
+ while m[1] > ((4503599627370496 - fmod(4503599627370496, w)) / w) or n > ((4503599627370496 - fmod(4503599627370496, w)) / w) do
   if n == 0 then break end
-  n, w = quo(n, 2), F.meter_ceilDiv(w, 2)
+  n, w = (n - fmod(n, 2)) / 2, (quo(w + 2 - 1, 2))
  end
  return n, w
 end
@@ -4635,7 +4666,9 @@ F.pool_Pool_strictLane = function(lane, phase) -- internal/pool/pauses.go:198
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if F.pool_pauseRec_covers(g, lane[1], lane[2]) and g[1] >= phase and g[1] ~= 0 then return true end
+  if ((band(g[13], 4) == 0 or g[14] == lane[1]) and (band(g[13], 16) == 0 or g[15] == lane[2])) and g[1] >= phase and g[1] ~= 0 then
+   return true
+  end
   i = (S_gates[i] or ld(S_gates, i))[18]
  end
  return false
@@ -4645,7 +4678,7 @@ F.meter_Meter_readyWithin = function(m, d, r, t, need, capacity) -- internal/met
  if deficit <= 0 then return t end
  if d[1] == 3 then return 9007199254740992
  elseif d[1] == 0 then return F.meter_Meter_bucketReady(m, d, r, t, deficit)
- elseif F.meter_Meter_slices(m, d) then
+ elseif (d[1] == 1 or (d[1] == 2 and m[8] == 0)) then
   local k = r[1]
   while k < r[1] + 512 do
    deficit = deficit - far(1, F.meter_Ring_at(r, k))
@@ -4696,8 +4729,8 @@ F.order_Queue_sooner = function(w, own) -- internal/order/ahead.go:63
  local looks, n = 0, F.flat_Tree_Min(l[me[8]+25])
  while n ~= 0 and F.flat_Key_Less((F.flat_Tree_KeyOf(n)), tag) do
   looks = looks + 1
-  if looks > 32 then return mul(quo(sum_, 32), l[(me[8])*39+70]) end
-  local fl = S_qflows[F.flat_Tree_Value(n)] or ld(S_qflows, F.flat_Tree_Value(n))
+  if looks > 32 then return mul((sum_ - fmod(sum_, 32)) / 32, l[(me[8])*39+70]) end
+  local fl = S_qflows[((S_tnodes[n] or ld(S_tnodes, n))[3])] or ld(S_qflows, ((S_tnodes[n] or ld(S_tnodes, n))[3]))
   if fl[9] ~= me[9] then
    local m = S_qmembers[fl[9]] or ld(S_qmembers, fl[9])
    sum_ = sum_ + min(max(tag[1] - m[1], (S_qwaiters[fl[11]] or ld(S_qwaiters, fl[11]))[6]), m[3])
@@ -4724,31 +4757,31 @@ F.meter_Meter_Estimate = function(m, d, r, t, ahead, need) -- internal/meter/rea
  if d[1] == 0 then
   local deficit, n, w = ahead + need - F.meter_Meter_Room(m, d, r), F.meter_Meter_rate(m, d)
   if deficit <= 0 or n == 0 then return t end
-  return min(t + quo(mul(min(deficit, quo(9007199254740992, w)), w) - m[6], n), 9007199254740992)
+  return min(t + quo(mul(min(deficit, (9007199254740992 - fmod(9007199254740992, w)) / w), w) - m[6], n), 9007199254740992)
  end
- local capacity = max(F.meter_Meter_Open(m, d, r), 1)
- if F.meter_Meter_isFixed(m, d) then
+ local capacity = max((((r == nil or r[5] == 0) and m[1] or F.meter_Meter_less(m, r[5])) - ((d[9] == 0) and 0 or quo(mul(m[1], d[9]), 4096))), 1)
+ if (d[1] == 2 and m[8] ~= 0) then
   local left = ahead + need - max(F.meter_Meter_Room(m, d, r), 0)
   if left <= 0 then return t end
-  return min(m[8] + mul(min(quo(left - 1, capacity), quo(9007199254740992, d[4])), d[4]), 9007199254740992)
+  return min(m[8] + mul(min(quo(left - 1, capacity), (9007199254740992 - fmod(9007199254740992, d[4])) / d[4]), d[4]), 9007199254740992)
  end
  local rounds = quo(ahead + need - 1, capacity)
  local at = F.meter_Meter_ReadyAt(m, d, r, t, ahead + need - mul(rounds, capacity))
  if at == 9007199254740992 then at = t end
- return min(at + mul(min(rounds, quo(9007199254740992, d[4])), d[4]), 9007199254740992)
+ return min(at + mul(min(rounds, (9007199254740992 - fmod(9007199254740992, d[4])) / d[4]), d[4]), 9007199254740992)
 end
 F.meter_Ring_stood = function(r, t, level) -- internal/meter/ring.go:64
  if r == nil then return end
- local m, m_o = r, (fmod(quo(t, 30000000), 8))*2+8
- if m[m_o+1] == quo(t, 30000000) then m[m_o+2] = m[m_o+2] < level and m[m_o+2] or level
- else m[m_o+1], m[m_o+2] = quo(t, 30000000), level end
+ local m, m_o = r, (fmod((t - fmod(t, 30000000)) / 30000000, 8))*2+8
+ if m[m_o+1] == ((t - fmod(t, 30000000)) / 30000000) then m[m_o+2] = m[m_o+2] < level and m[m_o+2] or level
+ else m[m_o+1], m[m_o+2] = (t - fmod(t, 30000000)) / 30000000, level end
 end
 F.meter_Meter_certain = function(m) -- internal/meter/meter.go:196
  if m[6] > 0 then return m[5] - 1 end
  return m[5]
 end
 F.meter_Ring_came = function(r, d, t, amount) -- internal/meter/ring.go:31
- if t - r[(fmod(r[25], 8))*2+9] >= quo(d[4], 64) then
+ if t - r[(fmod(r[25], 8))*2+9] >= ((d[4] - fmod(d[4], 64)) / 64) then
   r[25] = r[25] + 1
   r[(fmod(r[25], 8))*2+9], r[(fmod(r[25], 8))*2+10] = t, r[8]
  end
@@ -4768,16 +4801,18 @@ F.meter_Meter_undrain = function(m, r, t, mark, amount) -- internal/meter/charge
  local still = amount
  if m[2] > 0 then
   still = 0
-  if t - mark <= quo(4503599627370496, m[2]) then still = amount - F.meter_ceilDiv(mul(t - mark, m[2]), m[3]) end
+  if t - mark <= ((4503599627370496 - fmod(4503599627370496, m[2])) / m[2]) then
+   still = amount - F.meter_ceilDiv(mul(t - mark, m[2]), m[3])
+  end
  end
- local back = min(max(still, F.meter_Ring_lowest(r, mark, t)), F.meter_Meter_certain(m), amount)
+ local back = min(max(still, F.meter_Ring_lowest(r, mark, t)), ((m[6] > 0) and m[5] - 1 or m[5]), amount)
  if back <= 0 then return end
  F.meter_Ring_lower(r, mark, t, back)
  m[5] = m[5] - back
 end
 F.pool_Pool_uncharged = function(i) -- internal/pool/crowd.go:58
  local in_, _, r = F.pool_Pool_touch(i)
- return F.meter_Meter_Idle(in_) and (r == nil or r[3] == 0)
+ return (in_[4] == 0 and in_[5] == 0 and in_[9] == 0) and (r == nil or r[3] == 0)
 end
 F.meter_Def_NeedsRing = function(d) -- internal/meter/def.go:68
  local t1_ = d[1]
@@ -4791,11 +4826,11 @@ F.meter_Meter_Start = function(m, d, r, t, size, burst, reset) -- internal/meter
  if err and true or false then return err end
  if d[1] == 0 then
   m[7] = t
-  if r ~= nil then r[1] = quo(t, d[5]) end
+  if r ~= nil then r[1] = (t - fmod(t, d[5])) / d[5] end
  elseif (d[1] == 2 and d[2] == 2) then
   m[8] = F.meter_nextReset(reset, d[4], t)
   m[7], m[10] = m[8], m[8] - d[4]
- elseif (d[1] == 2 and reset ~= 0 and F.meter_Def_phased(d, 2400000)) then
+ elseif (d[1] == 2 and reset ~= 0 and (2 * (2400000 > d[6] and 2400000 or d[6]) <= d[4])) then
   local next_ = F.meter_nextReset(reset, d[4], t)
   m[7], m[8] = next_ - 1200000, next_ + 1200000
   m[10] = m[7] - d[4]
@@ -4830,14 +4865,18 @@ F.policy_Floor_When = function(l, t, left) -- internal/policy/floor.go:26
  return at > t and at or t
 end
 F.pool_Pool_amber = function(in_, d, room, size) -- internal/pool/stock.go:266
- if not F.pool_Pool_lightBinds(d) then return false end
+ if not (cfg[29] > 0 and (cfg[32] ~= 0 or d[4] >= quo(600000000000, 1000))) then return false end
  local green = {F.policy_Part(size, cfg[29]),d[4],in_[8]}
  if cfg[31] ~= 0 then green[2] = 0 end
  return room < F.policy_Floor_At(green, once[1])
 end
 F.pool_Pool_living = function() -- internal/pool/leases.go:42
  local set = 0
- for c = 0, cfg[3] - 1 do if F.pool_Pool_alive(c) then set = bor(set, (1 * 2^(c))) end end
+ for c = 0, cfg[3] - 1 do
+  if (cfg[49] > 0 and (once[1] < once[c+11] or F.order_Queue_Waiting(c + 1) > 0 or (c == 0 and (counts[0+5]) > 0))) then
+   set = bor(set, (1 * 2^(c)))
+  end
+ end
  return set
 end
 F.policy_Shares_Floor = function(s, class, light) -- internal/policy/share.go:38
@@ -4845,8 +4884,8 @@ F.policy_Shares_Floor = function(s, class, light) -- internal/policy/share.go:38
  for i = 0, 8 - 1 do
   local t2_ = i
   if t2_ == class then
-  elseif t2_ == 0 then highest = F.policy_Shares_unused(s, i)
-  else others = others + F.policy_Shares_unused(s, i) end
+  elseif t2_ == 0 then highest = (max(F.policy_Shares_Guaranteed(s, i) - s[i+10], 0))
+  else others = others + (max(F.policy_Shares_Guaranteed(s, i) - s[i+10], 0)) end
  end
  if s[class+10] >= F.policy_Shares_Guaranteed(s, class) and highest + others > 0 then
   highest = highest > light and highest or light
@@ -4859,7 +4898,9 @@ F.pool_Pool_nextDeath = function(but) -- internal/pool/leases.go:53
  return at
 end
 F.pool_Pool_hasPerson = function(tk, in_) -- internal/pool/plan.go:10
- if F.pool_Pool_alive(0) or F.pool_Pool_stockOf(in_)[2] > 0 then return true end
+ if (cfg[49] > 0 and (once[1] < once[0+11] or F.order_Queue_Waiting(0 + 1) > 0 or (0 == 0 and (counts[0+5]) > 0))) or F.pool_Pool_stockOf(in_)[2] > 0 then
+  return true
+ end
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   if (S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[13] ~= 0 then
@@ -4869,12 +4910,14 @@ F.pool_Pool_hasPerson = function(tk, in_) -- internal/pool/plan.go:10
  end
  return false
 end
-F.policy_Ease = function(window) return min(900000000, quo(window, 20)) end -- internal/policy/plan.go:11
+F.policy_Ease = function(window) return min(900000000, (window - fmod(window, 20)) / 20) end -- internal/policy/plan.go:11
 F.policy_EaseFloor = function(size, opened, eased) return {size,5 * eased,opened + 5 * eased} end -- internal/policy/plan.go:15
 F.policy_Breaker_Press = function(b, b_o, t) if b[b_o+1] ~= 0 then b[b_o+7] = t end end -- internal/policy/breaker.go:151
 F.policy_Breaker_Allow = function(b, b_o, t) -- internal/policy/breaker.go:189
  local ok, at = false, 0
- if b[b_o+1] ~= 0 then return b[b_o+8] == 0, min(b[b_o+4], F.policy_Breaker_tooFewAt(b, b_o)) end
+ if b[b_o+1] ~= 0 then
+  return b[b_o+8] == 0, min(b[b_o+4], ((b[b_o+12] < 3) and b[b_o+4] or (F.policy_Breaker_at(b, b_o, b[b_o+12] - 3))[1] + 120000000 + 1))
+ end
  local step_ = quo(t - b[b_o+13], 500000)
  b[b_o+9] = (b[b_o+9] ~= 0 and step_ < 20) and 1 or 0
  if b[b_o+9] == 0 then return true, 0 end
@@ -4921,20 +4964,20 @@ F.meter_Rate = function(size, window, capacity) -- internal/meter/def.go:84
  local a, b = n, w
  while true do
   if b == 0 then
-   n, w = quo(n, a), quo(w, a)
+   n, w = (n - fmod(n, a)) / a, (w - fmod(w, a)) / a
    break
   end
   a, b = b, fmod(a, b)
  end
- while capacity > quo(4503599627370496, w) or n > quo(4503599627370496, w) do
+ while capacity > ((4503599627370496 - fmod(4503599627370496, w)) / w) or n > ((4503599627370496 - fmod(4503599627370496, w)) / w) do
   if n < 2048 then return 0, 0, "error" end
-  n, w = quo(n, 2), F.meter_ceilDiv(w, 2)
+  n, w = (n - fmod(n, 2)) / 2, (quo(w + 2 - 1, 2))
  end
  return n, w, nil
 end
 F.pause_State_LimitsKnown = function(g) if g[1] == 3 and g[3] == 0 then g[1] = 0 end end -- internal/pause/pause.go:172
 F.meter_Ring_Rescale = function(r, from, to, t) -- internal/meter/ring.go:125
- r[8], r[2], r[25] = F.meter_Ring_Recent(r, from, t), 0, quo(t, to[4])
+ r[8], r[2], r[25] = F.meter_Ring_Recent(r, from, t), 0, (t - fmod(t, to[4])) / to[4]
 end
 F.meter_DrainTime = function(size, window, amount) -- internal/meter/turn.go:60
  local n, w, err = F.meter_Rate(size, window, size)
@@ -4946,7 +4989,7 @@ F.meter_Ring_goneSince = function(r, d, t) -- internal/meter/ring.go:40
  while k > r[25] - 8 do
   if k <= 0 then return r[8], true end
   local m, m_o = r, (fmod(k, 8))*2+8
-  if t - m[m_o+1] >= quo(d[4], 64) then return r[8] - n, true end
+  if t - m[m_o+1] >= ((d[4] - fmod(d[4], 64)) / 64) then return r[8] - n, true end
   if m[m_o+1] <= t then return r[8] - m[m_o+2], true end
   n = m[m_o+2]
   k = k - 1
@@ -4965,7 +5008,9 @@ F.policy_Breaker_Judge = function(b, b_o, r, t, reset, room) -- internal/policy/
  if b[b_o+4] ~= 0 and b[b_o+4] <= t then F.policy_Breaker_over(b, b_o, b[b_o+4]) end
  F.policy_Breaker_keep(b, b_o, r[2] < 64 and r[2] or 64)
  F.policy_Breaker_age(b, b_o, t)
- if b[b_o+12] < 3 and not F.policy_Breaker_underPressure(b, b_o, t) then F.policy_Breaker_close(b, b_o, t) end
+ if b[b_o+12] < 3 and not (b[b_o+1] ~= 0 and b[b_o+8] == 0 and b[b_o+7] >= b[b_o+2] and t - b[b_o+7] <= 120000000) then
+  F.policy_Breaker_close(b, b_o, t)
+ end
  b[b_o+8] = (r[3] ~= 0) and 1 or 0
  F.policy_Breaker_follow(b, b_o, t, reset)
  F.policy_Breaker_forecast(b, b_o)
@@ -5019,9 +5064,11 @@ F.flat_Tree_Next = function(i) -- internal/flat/tree.go:104
  end
 end
 F.meter_Ring_lowest = function(r, from, to) -- internal/meter/ring.go:76
- if r == nil or quo(to, 30000000) - quo(from, 30000000) >= 8 then return 0 end
- local level, k = 1099511627776, quo(from, 30000000)
- while k <= quo(to, 30000000) do
+ if r == nil or ((to - fmod(to, 30000000)) / 30000000) - ((from - fmod(from, 30000000)) / 30000000) >= 8 then
+  return 0
+ end
+ local level, k = 1099511627776, (from - fmod(from, 30000000)) / 30000000
+ while k <= ((to - fmod(to, 30000000)) / 30000000) do
   local m, m_o = r, (fmod(k, 8))*2+8
   if m[m_o+1] == k then level = level < m[m_o+2] and level or m[m_o+2] end
   k = k + 1
@@ -5042,7 +5089,7 @@ F.policy_Shares_Guaranteed = function(s, class) -- internal/policy/share.go:17
   local w = s[i+2]
   if band(s[18], (1 * 2^(i))) ~= 0 then sum_ = sum_ + w end
  end
- return mul(quo(s[1], sum_), s[class+2]) + quo(mul(fmod(s[1], sum_), s[class+2]), sum_)
+ return mul((s[1] - fmod(s[1], sum_)) / sum_, s[class+2]) + quo(mul(fmod(s[1], sum_), s[class+2]), sum_)
 end
 F.policy_Breaker_tooFewAt = function(b, b_o) -- internal/policy/breaker.go:162
  if b[b_o+12] < 3 then return b[b_o+4] end
@@ -5087,7 +5134,7 @@ end
 F.policy_Breaker_age = function(b, b_o, t) -- internal/policy/breaker.go:140
  if b[b_o+12] >= 3 then
   local third = (F.policy_Breaker_at(b, b_o, b[b_o+12] - 3))[1]
-  if third < t - 120000000 and not F.policy_Breaker_underPressure(b, b_o, t) then
+  if third < t - 120000000 and not (b[b_o+1] ~= 0 and b[b_o+8] == 0 and b[b_o+7] >= b[b_o+2] and t - b[b_o+7] <= 120000000) then
    F.policy_Breaker_close(b, b_o, (third > b[b_o+7] and third or b[b_o+7]) + 120000000 + 1)
   end
  end

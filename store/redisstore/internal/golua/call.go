@@ -16,8 +16,8 @@ var natives = map[string]bool{
 	"flat_Tree_priority": true,
 	"pool_idHash":        true, "pool_sessionHash": true, "pool_scopeHash": true, "order_LaneKey_hash": true,
 	"order_Position_hash": true, "order_memberHash": true, "order_onHash": true,
-	"store_Verdict_String": true,
-	"pool_list":            true, "pool_Pool_callerNamed": true, "pool_Pool_mark": true, "pool_Pool_addLot": true, "pool_Pool_lotAt": true, "pool_Pool_dropLot": true, "pool_Pool_runOf": true, "pool_Pool_strikeLot": true,
+	"store_Verdict_String":  true,
+	"pool_Pool_callerNamed": true, "pool_Pool_mark": true, "pool_Pool_addLot": true, "pool_Pool_lotAt": true, "pool_Pool_dropLot": true, "pool_Pool_runOf": true, "pool_Pool_strikeLot": true,
 }
 
 // call translates a call, which may return several values.
@@ -31,6 +31,9 @@ func (tr *translator) call(x *ast.CallExpr) string {
 		case *types.Builtin:
 			return tr.builtin(x, f.Name)
 		case *types.Func:
+			if funcName(obj) == "pool_list" { // Lua's lists grow
+				return "{}"
+			}
 			return fmt.Sprintf("%s(%s)", tr.need(obj), tr.args(x, obj.Signature(), nil))
 		case *types.Var:
 			return fmt.Sprintf("%s(%s)", name(f.Name), tr.args(x, obj.Type().Underlying().(*types.Signature), nil))
@@ -170,6 +173,11 @@ func (tr *translator) convert(x *ast.CallExpr, to types.Type) string {
 			tr.refuse(x, "a float becomes an integer without math.Floor or math.Ceil")
 		}
 		return s
+	}
+	if call, ok := ast.Unparen(x.Args[0]).(*ast.CallExpr); ok && sizeOf(to) >= 32 {
+		if f, ok := call.Fun.(*ast.Ident); ok && f.Name == "len" && tr.prog.info.Uses[f] == types.Universe.Lookup("len") {
+			return s // no list is that long
+		}
 	}
 	bits, had := sizeOf(to), sizeOf(from)
 	switch {

@@ -5,6 +5,8 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"math/bits"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -123,12 +125,18 @@ func (tr *translator) readFar(e ast.Expr) (string, bool) {
 			if el := pointee(tr.typeOf(x)); el == nil || tr.isSingle(el) || !tr.isFat(el) {
 				return "", false
 			}
-			return fmt.Sprintf("far(%d, %s)", k+1, tr.call(x)), true
+			s := tr.call(x)
+			if m := tagsOf.FindStringSubmatch(s); m != nil { // the tags follow the first slot of the record
+				return fmt.Sprintf("(S_names[%s] or ld(S_names, %s))[%d]", m[1], m[1], k+2), true
+			}
+			return fmt.Sprintf("far(%d, %s)", k+1, s), true
 		default:
 			return "", false
 		}
 	}
 }
+
+var tagsOf = regexp.MustCompile(`^F\.flat_Names_Tags\((\w+)\)$`)
 
 // fresh translates a struct or an array to a table of its own.
 func (tr *translator) fresh(e ast.Expr) string {
@@ -374,11 +382,17 @@ func (tr *translator) operate(n ast.Node, op token.Token, t types.Type, a, b str
 	switch op {
 	case token.QUO:
 		if isInteger(t) {
+			if simple(a) && simple(b) { // quo without a call
+				return fmt.Sprintf("((%s - fmod(%s, %s)) / %s)", a, a, b, b)
+			}
 			return fmt.Sprintf("quo(%s, %s)", unbracket(a), unbracket(b))
 		}
 		return fmt.Sprintf("(%s / %s)", a, b)
 	case token.REM:
 		if isUnsigned(t) {
+			if m := unsignedName.FindStringSubmatch(a); m != nil && isPowerOfTwo(b) {
+				a = m[1] // Lua's % is never negative
+			}
 			return fmt.Sprintf("(%s %% %s)", a, b)
 		}
 		return fmt.Sprintf("fmod(%s, %s)", unbracket(a), unbracket(b)) // has the sign of a; Lua's % has that of b
@@ -421,6 +435,14 @@ func (tr *translator) operate(n ast.Node, op token.Token, t types.Type, a, b str
 	return fmt.Sprintf("(%s %s %s)", a, s, b)
 }
 
+var unsignedName = regexp.MustCompile(`^u64\((\w+)\)$`)
+
+// isPowerOfTwo reports whether a Lua expression is a power of two, up to 2^32.
+func isPowerOfTwo(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 33)
+	return err == nil && bits.OnesCount64(n) == 1
+}
+
 // hasBits reports whether Lua's bit operations are exact: for up to 32 bits with a sign, 16 bits without, and for the
 // lowest 31 bits of any number.
 func (tr *translator) hasBits(op token.Token, t types.Type, a, b string) bool {
@@ -428,8 +450,8 @@ func (tr *translator) hasBits(op token.Token, t types.Type, a, b string) bool {
 		n, err := strconv.ParseInt(s, 10, 64)
 		return err == nil && n >= 0 && n < 1<<31
 	}
-	switch bits := sizeOf(t); {
-	case bits <= 16, bits == 32 && !isUnsigned(t):
+	switch size := sizeOf(t); {
+	case size <= 16, size == 32 && !isUnsigned(t):
 		return true
 	default:
 		return op == token.AND && (b31(a) || b31(b))

@@ -52,7 +52,7 @@ func Generate(root string) (out Output, err error) {
 	}
 	tr.cfg.at("widest", 1)
 	out.Layout = tr.layout()
-	out.Lua = tr.declarations(out.Layout) + tidy(tr.out.String())
+	out.Lua = tr.declarations(out.Layout) + tidy(inline(tr.out.String(), tr.kinds))
 	return out, nil
 }
 
@@ -67,11 +67,11 @@ func Functions(root, pkg string, names ...string) (lua string, err error) {
 	for _, name := range names {
 		tr.translate(prog.lookup(pkg + "." + name).(*types.Func))
 	}
-	return tidy(tr.out.String()), errors.Join(tr.refused...)
+	return tidy(inline(tr.out.String(), tr.kinds)), errors.Join(tr.refused...)
 }
 
 func newTranslator(prog *program) *translator {
-	tr := &translator{prog: prog, seen: map[*types.Func]bool{}, slabs: map[string]types.Type{}, single: map[string]types.Type{}}
+	tr := &translator{prog: prog, seen: map[*types.Func]bool{}, slabs: map[string]types.Type{}, single: map[string]types.Type{}, kinds: map[string]byte{}}
 	tr.findInner()
 	return tr
 }

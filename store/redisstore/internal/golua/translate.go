@@ -20,6 +20,7 @@ type translator struct {
 	cfg    cfgLayout
 	slabs  map[string]types.Type // the record types, by the name of the slab
 	single map[string]types.Type // the types of records that a pool has one of
+	kinds  map[string]byte       // the kinds of results, by function
 
 	out        bytes.Buffer
 	indent     int
@@ -166,6 +167,7 @@ func (tr *translator) function(f *types.Func) {
 		fields = append(fields, decl.Recv.List...)
 	}
 	fields = append(fields, decl.Type.Params.List...)
+	tr.kinds[funcName(f)] = tr.resultKind(f.Signature())
 	tr.line("F.%s = function(%s) -- %s", funcName(f), tr.params(fields), tr.source(decl))
 	tr.indent++
 	tr.entry(fields, decl.Type.Results, decl.Body)
