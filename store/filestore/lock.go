@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -34,13 +35,38 @@ func newLock(fd descriptor, patience time.Duration) *lock {
 	return &lock{fd: fd, patience: patience, got: make(chan error, 1)}
 }
 
-// take waits for the lock, and reports whether it had to. holder returns the pid of the current holder.
-func (l *lock) take(ctx context.Context, holder func() int64) (waited bool, err error) {
-	// Try once: measured, repeated attempts are no faster.
-	if done, err := l.try(); done {
+// A holder that runs gives the lock back within a few microseconds. To sleep and be woken takes longer than that, and the
+// holder would have to wake the sleeper. So a caller tries for a while first, with pauses, because each attempt slows the
+// holder down.
+const (
+	tryFor  = 10 * time.Microsecond
+	tryEach = time.Microsecond
+)
+
+// canTry is false on one core, where no holder runs while a caller tries, and on Windows, whose clock moves in steps that are
+// longer than tryFor.
+var canTry = runtime.NumCPU() > 1 && runtime.GOOS != "windows"
+
+// take waits for the lock, and reports whether it had to sleep. holder returns the pid of the current holder.
+func (l *lock) take(ctx context.Context, holder func() int64) (slept bool, err error) {
+	if done, err := l.tryAgain(); done {
 		return false, err
 	}
 	return true, l.await(ctx, holder)
+}
+
+// tryAgain takes the lock if it is free within tryFor.
+func (l *lock) tryAgain() (done bool, err error) {
+	if done, err = l.try(); done || !canTry {
+		return done, err
+	}
+	began := time.Now()
+	for after := tryEach; after <= tryFor && !done; after += tryEach {
+		for time.Since(began) < after { //nolint:revive // it only lets time pass
+		}
+		done, err = l.try()
+	}
+	return done, err
 }
 
 // await waits for the lock in the separate thread.

@@ -93,12 +93,12 @@ func (st *state) locked(ctx context.Context, f func() error) error {
 }
 
 func (st *state) lockedOnce(ctx context.Context, f func() error) error {
-	waited, err := st.lock.take(ctx, st.holder)
+	slept, err := st.lock.take(ctx, st.holder)
 	if err != nil {
 		return failed("lock", st.path, err)
 	}
 	defer st.lock.release()
-	if waited {
+	if slept {
 		st.ready.now = 0 // time has passed: the prepared entry is stale
 	}
 	begun := false
