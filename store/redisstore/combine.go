@@ -212,8 +212,7 @@ func (l *combiner) tryLead(ctx context.Context, r *request) []*request {
 		l.lead = &conn{state: l.state, pipe: newPipe()}
 	}
 	l.running.Add(1)
-	l.pending = append(l.pending, r)
-	return l.takeSome()
+	return []*request{r}
 }
 
 // led ends what tryLead began.

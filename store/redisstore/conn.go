@@ -1,10 +1,8 @@
 package redisstore
 
 import (
-	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/limitmap"
@@ -55,9 +53,7 @@ type position struct{ version, epoch, sequence int64 }
 
 // send makes one call of the script.
 func (st *state) send(p pipe, blob string, at position, mode string, latest store.Time, within time.Duration) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), within)
-	defer cancel()
-	return st.store.redis.RunKeys(ctx, st.store.apply, st.keys(), st.args(p, at, latest, blob, mode)...)
+	return st.store.redis.RunWithin(within, st.store.apply, st.keys(), st.args(p, at, latest, blob, mode)...)
 }
 
 // sendTwice makes a call and repeats it if the server could not be reached. It repeats it several times within
@@ -154,11 +150,14 @@ func (c *conn) carryOut(reqs []*request) {
 	st := c.state
 	c.seq++
 	b := &call{pipe: c.pipe, reqs: reqs, places: make([]limitmap.Map, len(reqs)), sent: uptime()}
+	began := b.sent
 	for tries := 0; ; tries++ {
-		if !b.unknown {
-			st.encode(b) // an unknown call is sent unchanged: the script repeats its reply if it was carried out
+		if tries > 0 {
+			began = uptime() // a system call
 		}
-		began := uptime()
+		if !b.unknown {
+			st.encode(b, began) // an unknown call is sent unchanged: the script repeats its reply if it was carried out
+		}
 		text, unknown, err := st.sendTwice(b.pipe, b.blob, b.at, b.latest)
 		if b.unknown = unknown || b.unknown && err != nil; err != nil {
 			if isLoss(faultOf(err)) && st.backSince(began) && tries < maxTries {
@@ -200,13 +199,13 @@ func (c *conn) failed(b *call, err error) {
 	failAll(b.reqs, c.state.trouble(err))
 }
 
-// encode writes the requests of a call for the pool as it is known now. The call was not carried out before.
-func (st *state) encode(b *call) {
+// encode writes the requests of a call for the pool as it is known now, at an uptime. The call was not carried out before.
+func (st *state) encode(b *call, up time.Duration) {
 	st.mu.Lock()
 	b.at = position{st.version, st.epoch, st.sequence}
 	b.had = st.had
 	if b.latest = 0; !st.store.fixed {
-		b.latest = st.clock.latest(uptime(), 4*st.patience())
+		b.latest = st.clock.latest(up, 4*st.patience())
 	}
 	st.mu.Unlock()
 	b.form = st.newBatch()
@@ -233,10 +232,12 @@ func (st *state) encode(b *call) {
 func (st *state) newBatch() batch {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return batch{
-		long: st.store.longWay, limits: len(st.proc.Spec().Limits),
-		apart: slices.ContainsFunc(st.proc.Spec().Limits, func(l store.Limit) bool { return l.Per&store.PerAgent != 0 }),
+	limits := st.proc.Spec().Limits
+	b := batch{long: st.store.longWay, limits: len(limits)}
+	for i := range limits {
+		b.apart = b.apart || limits[i].Per&store.PerAgent != 0
 	}
+	return b
 }
 
 // write is encode for operations of the process itself, whose amounts are already in the order of the pool's limits.

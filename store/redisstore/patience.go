@@ -50,7 +50,7 @@ func (s *slowness) took(d time.Duration) {
 
 // patience returns the timeout that late replies ask for, or 0 if there were none lately.
 func (s *slowness) patience() time.Duration {
-	if s.until.Load() < int64(uptime()) {
+	if until := s.until.Load(); until == 0 || until < int64(uptime()) {
 		return 0
 	}
 	return time.Duration(s.within.Load())

@@ -38,7 +38,6 @@ F.pool_Pool_dropLot = function(l)
  lots[last], at[l] = nil, nil
  local states = l[lotStates]
  for k = 1, #states do if states[k] ~= lotEnded then m[first + k - 1] = nil end end
- if not next(m) then known.lotIx[l[lotSession]] = nil end
 end
 F.pool_Pool_runOf = function(e, at)
  local m, numbers = known.lotIx[e[endSession]], e[endNumbers]
@@ -239,9 +238,8 @@ local function replyOf(pipe)
  return r
 end
 
--- keepReply records a reply.
-local function keepReply(pipe, seq, clock, reply)
- local r = replyOf(pipe)
+-- keepReply records a reply in r, the last call on the pipe.
+local function keepReply(r, pipe, seq, clock, reply)
  r[1], r[2], r[3] = seq, clock, reply
  local bin = pipe % bins
  if not known.told[bin] then
@@ -325,6 +323,7 @@ local function finish(clock)
  for f in pairs(w.struck) do nd = nd + 1 del[nd] = f end
  w.fresh, w.struck = {}, {}
  for session, m in pairs(w.ids) do if not next(m) then w.ids[session] = nil end end
+ for session, m in pairs(w.lotIx) do if not next(m) then w.lotIx[session] = nil end end
  ns = writeReplies(set, ns, clock)
  w.q = packd('<dd', w.sequence, clock)
  set[ns + 1], set[ns + 2] = 'v', packd('<ddddd', w.version, w.sequence, w.epoch, clock, w.ttl)
@@ -388,34 +387,36 @@ local function open()
    carry(clock, items)
    known.items = known.items + #items
   end
-  keepReply(pipe, seq, clock, sub(entry, at, at + size - 1))
+  keepReply(replyOf(pipe), pipe, seq, clock, sub(entry, at, at + size - 1))
   known.calls, known.sequence = known.calls + 1, known.sequence + 1
  end
  return 0
 end
 
--- close ends a call that has changed the pool: it writes the journal or the hash, and keeps the pool in memory.
-local function close(clock, pipe, seq, reply, batch, write)
- keepReply(pipe, seq, clock, reply)
- known.sequence = known.sequence + 1
- known.q = packd('<dd', known.sequence, clock)
- if clock - known.expires > known.ttl / 8 then
-  known.expires = clock
-  call('PEXPIRE', K, format('%.0f', known.ttl / 1000))
+-- close ends a call that has changed the pool: it writes the journal or the hash, and keeps the pool in memory. last is the
+-- call before it on the pipe.
+local function close(last, clock, pipe, seq, reply, batch, write)
+ local w = known
+ keepReply(last, pipe, seq, clock, reply)
+ local sequence, calls = w.sequence + 1, w.calls + 1
+ local q = packd('<dd', sequence, clock)
+ w.sequence, w.q = sequence, q
+ if clock - w.expires > w.ttl / 8 then
+  w.expires = clock
+  call('PEXPIRE', K, format('%.0f', w.ttl / 1000))
  end
- if write or known.calls + 1 >= mostCalls or known.items >= mostItems or known.calls > 0 and clock - known.since > longest then
+ if write or calls >= mostCalls or w.items >= mostItems or calls > 1 and clock - w.since > longest then
   finish(clock)
  else
-  local calls = known.calls + 1
-  known.calls = calls
-  if calls == 1 then known.since = clock end
-  call('HSET', K, 'j' .. calls, packd('<dddI4', clock, pipe, seq, #reply) .. reply .. batch, 'q', known.q)
+  w.calls = calls
+  if calls == 1 then w.since = clock end
+  call('HSET', K, 'j' .. calls, packd('<dddI4', clock, pipe, seq, #reply) .. reply .. batch, 'q', q)
  end
- if not known.counted then
-  known.counted, npools = true, npools + 1
+ if not w.counted then
+  w.counted, npools = true, npools + 1
   if npools > 1000 then pools, npools = {}, 1 end
  end
- pools[K] = known
+ pools[K] = w
 end
 
 -- publish tells other processes which of their tickets were decided. It adds those of the calling process to mine.
@@ -473,7 +474,7 @@ if last[1] >= seq then
 end
 if mode == 'void' then
  local reply = cmsgpack.pack({'void', clock})
- close(clock, pipe, seq, reply, '', passing)
+ close(last, clock, pipe, seq, reply, '', passing)
  return reply
 end
 local what
@@ -482,19 +483,19 @@ elseif known.sequence < seen then what = 'behind'
 -- The caller says how late it can be at most. A clock that was put forward would give quota back too early.
 elseif latest > 0 and clock > latest then what = 'jump'
 -- The caller had a reply to a call that is unknown here. The call was lost, although others may have moved the sequence on.
-elseif had > 0 and replyOf(of)[1] < had then what = 'behind' end
+elseif had > 0 and (of == pipe and last or replyOf(of))[1] < had then what = 'behind' end
 if what then
  pools[K] = known
  return cmsgpack.pack({what, clock, known.version, known.sequence, known.epoch})
 end
 if #T[2] > 0 then T[2] = {} end
-local out = {'ok', 0, version, known.sequence + 1, epoch, 0, 0, {}}
+local out = {'ok', 0, version, known.sequence + 1, epoch, 0, 0, {}, nil, nil, nil, nil} -- with room for what carry appends
 local items = cmsgpack.unpack(ARGV[2])
 carry(clock, items, out)
 known.items = known.items + #items
 if #T[2] > 0 then publish(T[2], out[8], me, ARGV[4]) end
 out[2], out[6], out[7] = once[1], once[2], counts[3]
 local reply = cmsgpack.pack(out)
-close(clock, pipe, seq, reply, ARGV[2], passing)
+close(last, clock, pipe, seq, reply, ARGV[2], passing)
 return reply
 end

@@ -142,7 +142,7 @@ F.pool_Pool_FastLot = function(l) -- internal/pool/lots.go:54
  if (l[23] == 0 and l[5] ~= "") or (l[22] == 0 and l[4] ~= "") or (l[24] == 0 and l[6] ~= "") or (l[25] == 0 and l[7] ~= "") then
   return 0
  end
- local callers = {}
+ local callers = {nil,nil,nil,nil}
  for i = 0, n - 1 do
   local caller = F.pool_Pool_callerNamed(l[15][i+1])
   if caller == 0 then return 0 end
@@ -158,7 +158,7 @@ F.pool_Pool_FastLot = function(l) -- internal/pool/lots.go:54
    F.pool_Pool_choose(l[21], l[22], l[23], l[24], l[25])
   end
  end
- local totals, takers, amounts = {}, {}, l[16]
+ local totals, takers, amounts = {nil,nil,nil,nil}, {nil,nil,nil,nil}, l[16]
  l[27] = 0
  for limit = 0, w - 1 do
   local total, asks = 0, 0
@@ -419,7 +419,7 @@ F.pool_Pool_keepsFrom = function(s, amount, class) -- internal/pool/fast.go:171
 end
 F.pool_Pool_chargeLot = function(l, totals, takers) -- internal/pool/lots.go:116
  local w = l[13]
- l[30], l[31], l[32] = {}, {}, {}
+ l[30], l[31], l[32] = {nil,nil,nil,nil}, {nil,nil,nil,nil}, {nil,nil,nil,nil}
  for limit = 0, w - 1 do
   l[30][limit+1], l[31][limit+1], l[32][limit+1] = 0, 0, 0
   if takers[limit+1] ~= 0 then
@@ -482,7 +482,7 @@ F.pool_Pool_holdLot = function(l) -- internal/pool/lots.go:184
  l[18] = once[1] + (l[12] < 60000000 and l[12] or 60000000)
  if l[9] == 1 then l[18] = min(l[18], once[1] + 10000000) end
  cfg[1] = cfg[1] < l[18] and cfg[1] or l[18]
- l[29] = {}
+ l[29] = {nil,nil,nil,nil}
  for i = 0, n - 1 do l[29][i+1] = 0 end
  once[5] = once[5] + n
  F.pool_Pool_addLot(l)

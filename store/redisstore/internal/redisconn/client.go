@@ -164,9 +164,11 @@ func (w *wire) owe(owes bool) {
 	if owes == !w.due.IsZero() {
 		return
 	}
-	w.due = time.Time{}
-	if owes {
-		w.due = time.Now().Add(w.of.timeout)
+	if !owes {
+		w.due = time.Time{}
+	} else if w.due = time.Now().Add(w.of.timeout); !w.until.IsZero() && !w.due.Before(w.until) {
+		w.due = time.Time{} // rueidis' deadline comes first
+		return
 	}
 	_ = w.applyDeadline() // fails only on a closed connection, as the next read will
 }

@@ -57,6 +57,35 @@ func (l *Link) RunKeys(ctx context.Context, s *Script, keys []string, args ...st
 	return reply, nil
 }
 
+// RunWithin is RunKeys with a deadline instead of a context.
+func (l *Link) RunWithin(within time.Duration, s *Script, keys []string, args ...string) (string, error) {
+	return l.RunKeys(untilTime{context.Background(), time.Now().Add(within)}, s, keys, args...)
+}
+
+// untilTime is a context that has a deadline but no timer, which would cost a call as much as half of the encoding. A
+// connection has its own. Code that waits for Done needs [withTimer].
+type untilTime struct {
+	context.Context
+	at time.Time
+}
+
+func (u untilTime) Deadline() (time.Time, bool) { return u.at, true }
+
+func (u untilTime) Err() error {
+	if time.Now().After(u.at) {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// withTimer returns a context with the deadline of ctx whose Done works.
+func withTimer(ctx context.Context) (context.Context, context.CancelFunc) {
+	if u, ok := ctx.(untilTime); ok {
+		return context.WithDeadline(u.Context, u.at)
+	}
+	return ctx, func() {}
+}
+
 // failed returns the error of a script. If a single server takes no writes, failed renews the connections: the host name or
 // address may stand for the current master and have moved to another server, which only new connections reach. Sentinels
 // and clusters announce a new master themselves.
@@ -78,6 +107,8 @@ func (l *Link) call(ctx context.Context, command rueidis.Completed) (string, err
 	if l.address.Mode != Cluster {
 		return l.callOnce(ctx, command)
 	}
+	ctx, cancel := withTimer(ctx)
+	defer cancel()
 	command = command.Pin() // may be sent again
 	for patience := unsettled; ; patience -= settling {
 		reply, err := l.callOnce(ctx, command)
@@ -116,10 +147,17 @@ func (l *Link) callOnce(ctx context.Context, command rueidis.Completed) (string,
 		return "", err
 	}
 	if l.wires.calm.Load() && l.address.Mode != Cluster {
+		if len(l.inFlight) > maxWires/2 { // it may have to wait for a connection
+			var cancel context.CancelFunc
+			ctx, cancel = withTimer(ctx)
+			defer cancel()
+		}
 		result := l.client.Do(ctx, command)
 		l.leave(result.NonRedisError())
 		return result.ToString()
 	}
+	ctx, cancel := withTimer(ctx)
+	defer cancel()
 	c := calls.Get().(*call)
 	c.link, c.command = l, command
 	go c.do()
@@ -160,6 +198,8 @@ func (l *Link) enter(ctx context.Context) error {
 		return nil
 	default:
 	}
+	ctx, cancel := withTimer(ctx)
+	defer cancel()
 	select {
 	case l.inFlight <- struct{}{}:
 		return nil
