@@ -73,3 +73,10 @@ var (
 )
 
 var AnswerFor = answerFor
+
+// StopTouching stops the heartbeat of the process on a pool until resume is called.
+func StopTouching(p store.Pool) (resume func()) {
+	st := p.(*handle).state
+	st.touching.Lock()
+	return st.touching.Unlock
+}

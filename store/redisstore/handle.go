@@ -42,7 +42,9 @@ func (st *state) newHandle(spec store.Spec) *handle {
 	st.said.Add(session, &spec)
 	h.place()
 	if !spec.OneShot && !spec.ReadOnly {
-		st.resident.Store(true)
+		if !st.resident.Swap(true) && !st.store.fixed && !st.closed {
+			st.running.Go(st.show)
+		}
 		st.enrol()
 	}
 	st.proc.Join(&h.Session)

@@ -11,6 +11,10 @@ import (
 // answered. Causes are a restart without persistence, a FLUSHALL, or a failover to a replica that was behind. A server
 // clock that was put forward is treated the same way: charges would expire too early.
 //
+// A process that starts knows only what its machine has recorded (seen.go). So every process that stays listens on a channel
+// of the pool (wake.go). A process that finds listeners and no pool knows that it was lost; the listeners are told of the
+// new pool, and look at once.
+//
 // The first process to notice begins a new epoch, and records in the same step that earlier charges are unknown. Every
 // process that sees a new epoch first states what it holds. The script refuses calls that name an old epoch.
 
@@ -41,6 +45,7 @@ type view struct {
 	clock  estimate // of the server's clock, from this call
 	exists bool
 	lost   int64    // the epoch in which a repair moved the pool away; 0: none did
+	used   int64    // how many other processes use the pool although it does not exist
 	text   string   // the spec
 	once   string   // the field of the records that a pool has one of; it tells which limits are in use
 	asked  position // what this process knew of the pool before it looked
@@ -54,7 +59,7 @@ func (st *state) look(ctx context.Context) (v view, err error) {
 	v.asked = position{st.version, st.epoch, st.sequence}
 	st.mu.Unlock()
 	sent := uptime()
-	reply, err := st.run(ctx, "look")
+	reply, err := st.run(ctx, "look", st.users(), st.user())
 	if err != nil {
 		return v, err
 	}
@@ -67,6 +72,7 @@ func (st *state) look(ctx context.Context) (v view, err error) {
 	v.once = in.text()
 	flaw := in.text()
 	v.lost = in.int()
+	v.used = in.int()
 	if flaw != "" {
 		return v, st.damaged(flaw, errDamaged)
 	}

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -302,4 +303,75 @@ func TestAPoolOfAnotherVersionIsLeftAlone(t *testing.T) {
 	if list, err := s.Pools(t.Context()); err != nil || len(list.Pools) != 0 || len(list.Skipped) != 1 || !strings.Contains(list.Skipped[0], "another version") {
 		t.Errorf("%+v %v", list, err)
 	}
+}
+
+// newcomer joins as a process of a machine that knows nothing of the server.
+func newcomer(t *testing.T, url string, spec store.Spec) *member {
+	t.Helper()
+	return join(t, url, spec, redisstore.WithStateDir(t.TempDir()))
+}
+
+// seen waits until other processes can see that a member uses the pool.
+func seen(t *testing.T, server *redisrun.Server, pattern string) {
+	t.Helper()
+	await(t, "the member can be seen", func() bool { return do(t, server, "PUBSUB", "CHANNELS", pattern) != "" })
+}
+
+// After a FLUSHALL, a gate that started on a machine without any record of the pool created it anew and granted the whole
+// limit, until another process noticed the loss up to a second later.
+func TestAGateThatStartsAfterAFlushGrantsNothingThatOthersUsed(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	way := newCutter(t, server.Addr())
+	old := newcomer(t, way.url(), poolOf(guarded(10)))
+	old.take(10)
+	seen(t, server, "sluice:{x}:user:0:*")
+	way.slowDown(3 * time.Second) // it cannot notice the loss before the other one asks
+	do(t, server, "FLUSHALL")
+	if r := newcomer(t, server.URL(), poolOf(guarded(10))).do(ask(1)); r.State != store.Refused {
+		t.Errorf("it is %v", r.State)
+	}
+	way.slowDown(0)
+}
+
+// The same happened where a one-shot command created the pool, and a gate started before the others' next touch.
+func TestAFlushIsNoticedWhenAOneShotCommandMakesThePoolAnew(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	old := newcomer(t, server.URL(), poolOf(guarded(10)))
+	old.take(10)
+	seen(t, server, "sluice:{x}:user:0:*")
+	defer redisstore.StopTouching(old.pool)()
+	do(t, server, "FLUSHALL")
+	newcomer(t, server.URL(), passing(guarded(10)))
+	await(t, "the loss is noticed", func() bool { return redisstore.Epoch(old.pool) == 2 })
+}
+
+// A fresh server, a flushed one that no process uses, and another database of the same server delay nobody.
+func TestAPoolThatNobodyUsesIsNotLost(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	newcomer(t, server.URL()+"/1", poolOf(guarded(10))).take(10)
+	seen(t, server, "sluice:{x}:user:1:*")
+	first := newcomer(t, server.URL(), poolOf(guarded(10)))
+	first.take(10)
+	if err := first.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "it is gone", func() bool { return do(t, server, "PUBSUB", "CHANNELS", "sluice:{x}:user:0:*") == "" })
+	do(t, server, "FLUSHALL")
+	newcomer(t, server.URL(), poolOf(guarded(10))).take(10)
+}
+
+// A process that was killed in its first seconds had recorded nothing, so a process that its service manager started
+// after a FLUSHALL granted the whole limit again.
+func TestAKilledProcessHasRecordedThePoolFromTheStart(t *testing.T) {
+	t.Parallel()
+	server, dir := redisrun.New(t), t.TempDir()
+	killed := join(t, server.URL(), poolOf(guarded(10)), redisstore.WithStateDir(dir))
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("its machine knows nothing of the pool: %v", err)
+	}
+	killed.take(10)
 }

@@ -94,8 +94,10 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 	st.setOpening(nil)
 	if err != nil {
 		_ = st.publish(ctx) // what this process stated before; the next renewal repeats it
+		return nil, err
 	}
-	return h, err
+	st.remember(false) // it may be killed before the first touches
+	return h, nil
 }
 
 func (st *state) setOpening(spec *store.Spec) {
@@ -155,7 +157,11 @@ func (st *state) make(ctx context.Context, spec *store.Spec, v view) error {
 		return err
 	}
 	st.mu.Lock()
-	m := meta{version: 1, epoch: max(st.epoch, v.lost) + 1, sequence: st.sequence + 1, expires: int64(now), ttl: ttlOf(spec)}
+	before := max(st.epoch, v.lost)
+	if v.used > 0 && !spec.OneShot { // a one-shot command makes one request, and the others notice at once
+		before = max(before, 1)
+	}
+	m := meta{version: 1, epoch: before + 1, sequence: st.sequence + 1, expires: int64(now), ttl: ttlOf(spec)}
 	st.mu.Unlock()
 	if m.epoch > 1 {
 		core.Apply(now, []store.Op{{Kind: store.OpForget}})
@@ -167,7 +173,7 @@ func (st *state) make(ctx context.Context, spec *store.Spec, v view) error {
 	for f, v := range fields {
 		list = appendString(appendString(list, f), v)
 	}
-	_, err = st.run(ctx, "make", string(append(appendArray(nil, 2*len(fields)+6), list...)), fmt.Sprint(m.ttl/1000))
+	_, err = st.run(ctx, "make", st.users(), st.user(), string(append(appendArray(nil, 2*len(fields)+6), list...)), fmt.Sprint(m.ttl/1000))
 	return err // another process may have created it first: the caller reads the pool again
 }
 

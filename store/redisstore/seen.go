@@ -21,14 +21,18 @@ type memory struct {
 	path     string
 	epoch    int64
 	sequence int64
-	clock    store.Time // the server's time
+	clock    store.Time // the server's time; in a process that goes on, the latest at which it writes the file again
+	wrote    store.Time // the clock that this process wrote last; 0: it has not
 }
 
 const (
 	rememberEvery = 5 // touches, one per second
-	forgetAfter   = 100 * 24 * time.Hour
-	memoryForm    = "sluice-redis-1 %d %d %d\n"
-	maxMemory     = 128 // bytes
+	// rememberWithin is how long a process may grant before it writes the file again, even on a busy machine. If it is
+	// killed before, what it granted meanwhile still counts.
+	rememberWithin = 3 * rememberEvery * touchEvery
+	forgetAfter    = 100 * 24 * time.Hour
+	memoryForm     = "sluice-redis-1 %d %d %d\n"
+	maxMemory      = 128 // bytes
 )
 
 // stateDir returns the default of WithStateDir, "" if the user has no state directory.
@@ -92,15 +96,18 @@ func (st *state) outdated(now store.Time) {
 	st.recalled = 0
 }
 
-// remember writes how far the pool has come, unless the file says more.
-func (st *state) remember() {
+// remember writes how far the pool has come, unless the file says more. last means that this process stops using the pool.
+func (st *state) remember(last bool) {
 	st.mu.Lock()
 	if st.memory == nil || st.known == nil {
 		st.mu.Unlock()
 		return
 	}
 	m := *st.memory
-	now := memory{path: m.path, epoch: st.epoch, sequence: st.sequence, clock: st.nowLocked()}
+	now := memory{path: m.path, epoch: st.epoch, sequence: st.sequence, clock: st.nowLocked(), wrote: m.wrote}
+	if !last {
+		now.clock = now.clock.Add(rememberWithin)
+	}
 	used := now.epoch != m.epoch || now.sequence != m.sequence
 	*st.memory = now
 	st.mu.Unlock()
@@ -111,7 +118,13 @@ func (st *state) remember() {
 	if ok && (old.epoch > now.epoch || old.epoch == now.epoch && old.sequence >= now.sequence) {
 		return // another process has seen more
 	}
+	if now.wrote = now.clock; ok && old.clock != m.wrote {
+		now.clock = max(now.clock, old.clock) // another process may grant until then
+	}
 	now.write()
+	st.mu.Lock()
+	st.memory.wrote = now.wrote
+	st.mu.Unlock()
 }
 
 func readMemory(path string) (m memory, ok bool) {

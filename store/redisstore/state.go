@@ -223,5 +223,5 @@ func (st *state) halt() {
 	}
 	st.combiner.stop()
 	st.running.Wait()
-	st.remember()
+	st.remember(true)
 }

@@ -68,6 +68,7 @@ type Store struct {
 	manage  *redisconn.Script
 
 	address  string // of the server, without passwords
+	database int
 	stateDir string // see WithStateDir
 
 	mu     sync.Mutex
@@ -92,7 +93,7 @@ func Open(ctx context.Context, url string, opts ...Option) (*Store, error) {
 		return nil, unavailable(err)
 	}
 	s := &Store{redis: l, prefix: address.Prefix, clock: systemClock{}, pools: map[string]*state{}, process: newProcess(), stateDir: stateDir()}
-	s.address, s.timeout, s.whole = identity(address), address.Timeout, wholeWithin(address.Timeout)
+	s.address, s.database, s.timeout, s.whole = identity(address), address.DB, address.Timeout, wholeWithin(address.Timeout)
 	s.answer.Store(int64(answerFor(address.Timeout)))
 	for _, o := range opts {
 		o(s)

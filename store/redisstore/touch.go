@@ -57,7 +57,7 @@ func (st *state) keepUp() {
 			st.keepWaiting()
 		}
 		if n%rememberEvery == rememberEvery-1 {
-			st.remember()
+			st.remember(false)
 		}
 		select {
 		case <-tick.C:

@@ -3,10 +3,13 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/sleep"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/redisstore/internal/outage"
 	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
@@ -74,6 +77,45 @@ func (st *state) listen(ctx context.Context) error {
 		}
 	}
 	return e.err
+}
+
+// users returns the pattern of the channels on which processes that stay show that they use the pool. The channels of all
+// databases of a server are in one space, so they name the database.
+func (st *state) users() string {
+	escaped := strings.NewReplacer("\\", "\\\\", "*", "\\*", "?", "\\?", "[", "\\[", "]", "\\]").Replace(st.channel())
+	return fmt.Sprintf("%suser:%d:*", escaped, st.store.database)
+}
+
+// user returns this process's channel of them.
+func (st *state) user() string {
+	return fmt.Sprintf("%suser:%d:%d", st.channel(), st.store.database, st.store.process)
+}
+
+// show subscribes to that channel until the pool is no longer used. A message says that another process has created the
+// pool, which was lost then.
+func (st *state) show() {
+	for {
+		ctx, end := context.WithTimeout(st.life, st.store.timeout)
+		cancel, err := st.store.redis.Subscribe(ctx, st.user(), func(string) { st.check() }, st.check)
+		end()
+		if err == nil {
+			<-st.life.Done()
+			cancel()
+			return
+		}
+		if !sleep.For(st.life, listenAgain) {
+			return
+		}
+	}
+}
+
+// check makes a call without operations, which notices whether the pool was lost.
+func (st *state) check() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if !st.closed {
+		st.running.Go(func() { _ = st.apply(st.life, nil) }) // an outage begins if it fails
+	}
 }
 
 // heard reads a message: sessions and numbers of tickets that were decided.

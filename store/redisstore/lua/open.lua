@@ -11,6 +11,16 @@ kind = kind.ok or kind
 -- A hash with only the field lost stands for a pool that a repair has moved aside. The value is above all epochs that the
 -- pool had.
 local lost = kind == 'hash' and tonumber(call('HGET', K, 'lost') or nil)
+-- Processes that use the pool listen on channels that match ARGV[2]. If they listen and there is no pool, it was lost. A
+-- server that does not tell counts as having none.
+local function listeners(but)
+ local ok, all = pcall(call, 'PUBSUB', 'CHANNELS', ARGV[2])
+ local out = {}
+ for _, channel in ipairs(ok and all or {}) do
+  if channel ~= but then out[#out + 1] = channel end
+ end
+ return out
+end
 if what == 'look' then
  local flaw, got = '', {}
  if kind ~= 'hash' and kind ~= 'none' then flaw = 'it is a ' .. kind .. ', not a hash'
@@ -30,7 +40,8 @@ if what == 'look' then
   if made % 1 ~= 0 or math.abs(made) > 9007199254740992 then flaw = 'the field q has foreign content' end
  end
  if flaw ~= '' then got = {} end
- return cmsgpack.pack({clock, got[1] or '', got[2] or '', got[3] and struct.unpack('<d', got[3]) or 0, got[4] or '', got[5] or '', flaw, lost or 0})
+ return cmsgpack.pack({clock, got[1] or '', got[2] or '', got[3] and struct.unpack('<d', got[3]) or 0, got[4] or '', got[5] or '', flaw, lost or 0,
+  kind == 'none' and #listeners(ARGV[3]) or 0})
 end
 if what == 'aside' then -- move the pool to the second key, where it expires
  if kind == 'none' or lost then return 'none' end
@@ -43,8 +54,9 @@ end
 if what == 'make' then
  if kind ~= 'none' and not lost then return 'taken' end
  call('DEL', K)
- put(cmsgpack.unpack(ARGV[2]))
- call('PEXPIRE', K, ARGV[3])
+ put(cmsgpack.unpack(ARGV[4]))
+ call('PEXPIRE', K, ARGV[5])
+ for _, channel in ipairs(listeners(ARGV[3])) do call('PUBLISH', channel, '') end -- they look at once
  return 'ok'
 end
 -- The second key has a field for each process: when it last stated its limits, and the statement. The field revision
