@@ -246,8 +246,9 @@ func (o chaosOptions) play(ctx context.Context, dir string, p chaosPlan) (r chao
 	}
 	// After a gate is killed, its requests may still run while their places are free again.
 	ends := p.loses() || p.any(func(k *chaosKind) bool { return k.kills })
-	if r.busiest = w.provider.busiest(); r.busiest > chaosPlaces && !ends {
-		w.broke("%d requests were in flight at a time, limit %d", r.busiest, chaosPlaces)
+	var them string
+	if r.busiest, them = w.provider.busiest(noticed + r.late); r.busiest > chaosPlaces && !ends {
+		w.broke("%d requests were in flight at a time, limit %d:%s", r.busiest, chaosPlaces, them)
 	}
 	_ = os.RemoveAll(dir) // run removes the whole directory at the end anyway
 	r.broken, r.took = w.broken, time.Since(began)

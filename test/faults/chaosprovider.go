@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -43,6 +46,8 @@ type liar struct {
 	entries []mock.Entry
 	refused int        // by a lie
 	spans   []progress // requests, in the order of their arrival
+
+	hold chan struct{} // for tests: requests wait until it is closed; nil: they do not
 }
 
 // Write receives the mock's log.
@@ -104,46 +109,60 @@ func (l *liar) log() []mock.Entry {
 }
 
 // progress is the time that a request is in progress. A zero end means that it still is.
-type progress struct{ begin, end time.Time }
+type progress struct {
+	agent      string
+	begin, end time.Time
+	left       bool // end is when the provider noticed that the client had left
+}
 
 // noticed is how long it may take until the provider notices that a client is gone. The gate frees the request's place when
 // it closes the connection, whatever the provider does with the request.
 const noticed = 250 * time.Millisecond
 
 // enter records a request in progress. The caller must call leave before it sends the answer.
-func (l *liar) enter(ctx context.Context) (leave func()) {
+func (l *liar) enter(ctx context.Context, agent string) (leave func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := len(l.spans)
-	l.spans = append(l.spans, progress{begin: time.Now()})
-	end := func(at time.Time) {
+	l.spans = append(l.spans, progress{agent: agent, begin: time.Now()})
+	end := func(left bool) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.spans[i].end.IsZero() {
-			l.spans[i].end = at
+		if s := &l.spans[i]; s.end.IsZero() {
+			s.end, s.left = time.Now(), left
 		}
 	}
-	stop := context.AfterFunc(ctx, func() { end(time.Now().Add(-noticed)) })
+	stop := context.AfterFunc(ctx, func() { end(true) })
 	return func() {
 		stop()
-		end(time.Now())
+		end(false)
 	}
 }
 
-// busiest returns the most requests in progress at the same time. A request ends when its client leaves.
-func (l *liar) busiest() (most int) {
+// busiest returns the most requests in progress at the same time, and describes them. A request ends when its client
+// leaves; late is how long the provider may take to notice that.
+func (l *liar) busiest(late time.Duration) (most int, them string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, s := range l.spans {
-		running := 1
-		for _, before := range l.spans[:i] {
-			if before.end.IsZero() || before.end.After(s.begin) {
-				running++
-			}
+	over := func(s *progress, at time.Time) bool {
+		end := s.end
+		if s.left {
+			end = end.Add(-late)
 		}
-		most = max(most, running)
+		return !s.end.IsZero() && !end.After(at)
 	}
-	return most
+	for i := range l.spans {
+		at := l.spans[i].begin
+		running := slices.DeleteFunc(slices.Clone(l.spans[:i+1]), func(s progress) bool { return over(&s, at) })
+		if len(running) <= most {
+			continue
+		}
+		most, them = len(running), ""
+		for _, s := range running {
+			them += fmt.Sprintf("\n    %s since %v, for %v, its client left: %v", s.agent, round(at.Sub(s.begin)), round(s.end.Sub(s.begin)), s.left)
+		}
+	}
+	return most, them
 }
 
 // now combines all lies that affect the current request.
@@ -168,10 +187,19 @@ var oddHints = []string{"", "0", "1", "-5", "soon", "1.5", "00000002", "Thu, 01 
 
 // ServeHTTP implements http.Handler.
 func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	defer l.enter(r.Context())()
+	// The server notices that a client has left only after the request was read.
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // the client left
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	defer l.enter(r.Context(), r.Header.Get("X-Agent-Id"))()
 	x := l.now()
 	if x.arrive {
 		time.Sleep(time.Duration(x.pick%200) * time.Millisecond)
+	}
+	if l.hold != nil {
+		<-l.hold
 	}
 	switch {
 	case x.refuse:
@@ -195,16 +223,16 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, values := range answer.Header() {
 		w.Header()[name] = values
 	}
-	body := answer.Body.Bytes()
+	said := answer.Body.Bytes()
 	if x.cut {
-		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.Header().Set("Content-Length", strconv.Itoa(len(said)))
 		w.WriteHeader(answer.Code)
-		_, _ = w.Write(body[:len(body)/2]) // the client may be gone
+		_, _ = w.Write(said[:len(said)/2]) // the client may be gone
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
 	w.WriteHeader(answer.Code)
-	_, _ = w.Write(body) // the client may be gone
+	_, _ = w.Write(said) // the client may be gone
 }
 
 // odd removes the rate-limit headers or replaces them with wrong ones.
