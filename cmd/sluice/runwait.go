@@ -157,7 +157,10 @@ func (r *runner) turn(ctx context.Context, wait time.Duration) (t sluice.Ticket,
 		defer cancel()
 		if t, err = r.s.gate.Acquire(within, r.req); err == nil && t.Stale() {
 			if err = t.Renew(within); err != nil {
-				_ = t.Cancel() // if the store was unreachable, it still has the ticket
+				_ = t.Cancel()                       // if the store was unreachable, it still has the ticket
+				if errors.Is(err, sluice.ErrEnded) { // the store took this process for dead
+					t, err = r.s.gate.Acquire(within, r.req)
+				}
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func printLine(cmd *cobra.Command, v any, format string, args ...any) error {
 // reading opens the gate for reading, reads, and closes it before anything is printed. It says so if that takes long.
 func reading[T any](cmd *cobra.Command, resources []string, read func(ctx context.Context, s *session) (T, error)) (got T, err error) {
 	err = patiently(cmd.ErrOrStderr(), "reading the store", func() (err error) {
-		s, err := openReadOnly(cmd, resources...)
+		s, err := openToLook(cmd, resources...)
 		if err != nil {
 			return err
 		}

@@ -75,7 +75,17 @@ func openReadOnly(cmd *cobra.Command, resources ...string) (*session, error) {
 	return openSession(cmd, resources, sluice.Config{OneShot: true, ReadOnly: true})
 }
 
-// openSession opens the gate that the configuration describes, with OneShot, ReadOnly and Events of how.
+// openToLook is openReadOnly for commands that change nothing. If the directory of the store does not exist, they show an
+// empty store and do not create it.
+func openToLook(cmd *cobra.Command, resources ...string) (*session, error) {
+	return openSession(cmd, resources, sluice.Config{OneShot: true, ReadOnly: true, Store: inPlaceOfNone})
+}
+
+// inPlaceOfNone is the store that openToLook opens in place of a directory that does not exist.
+const inPlaceOfNone = "mem:"
+
+// openSession opens the gate that the configuration describes, with OneShot, ReadOnly and Events of how. Its Store
+// is opened in place of a directory that does not exist.
 func openSession(cmd *cobra.Command, resources []string, how sluice.Config) (*session, error) {
 	return newSession(cmd, resources, how, nil)
 }
@@ -130,10 +140,14 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 		return nil, err
 	}
 	s.url, s.config = at.url, sluice.Config{Store: c.Store, Events: c.Events, Alert: c.Alert}
-	if s.gate, err = s.openGate(cmd.Context(), c, through); errors.Is(err, store.ErrUnavailable) && onlyObserves(&c) {
+	url := c.Store
+	if how.Store != "" && at.isMissing() { // messages still name the directory
+		url, through = how.Store, func(st store.Store) store.Store { return st }
+	}
+	if s.gate, err = s.openGate(cmd.Context(), c, url, through); errors.Is(err, store.ErrUnavailable) && onlyObserves(&c) {
 		s.notes.Warn(err.Error() + "; requests are sent without waiting, and this process counts only its own")
 		c.Store = "mem:"
-		s.gate, err = s.openGate(cmd.Context(), c, through)
+		s.gate, err = s.openGate(cmd.Context(), c, c.Store, through)
 	}
 	if err != nil {
 		s.endTelling()
@@ -176,11 +190,12 @@ func onlyObserves(c *sluice.Config) bool {
 	return len(c.Resources) > 0
 }
 
-func (s *session) openGate(ctx context.Context, c sluice.Config, through func(store.Store) store.Store) (*sluice.Gate, error) {
+// openGate opens the gate on the store at url. If through is not nil, it wraps the store, which c.Store then only names.
+func (s *session) openGate(ctx context.Context, c sluice.Config, url string, through func(store.Store) store.Store) (*sluice.Gate, error) {
 	if through == nil {
 		return sluice.Open(ctx, c)
 	}
-	st, err := openStore(ctx, c.Store)
+	st, err := openStore(ctx, url)
 	if err != nil {
 		return nil, err
 	}

@@ -23,6 +23,15 @@ type stateHome struct {
 	code  int    // exit code if url is invalid
 }
 
+// isMissing reports whether the store is a directory that does not exist.
+func (at stateHome) isMissing() bool {
+	if !strings.HasPrefix(at.url, "file:") {
+		return false
+	}
+	_, err := os.Lstat(at.dir)
+	return errors.Is(err, os.ErrNotExist)
+}
+
 const storeHint = "file: is a directory of the user's, file:PATH another one, redis://HOST:6379 a Redis that many machines share, http://HOST:7979 a daemon, mem: the memory of this process"
 
 // placeOf finds the store: from the flag, else the environment, else the configuration.
