@@ -3,14 +3,17 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/eventlog"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/store/remotestore"
 )
 
 func newStatus() *cobra.Command {
@@ -38,7 +41,7 @@ shows the same live.`,
 				}
 				return st, err
 			})
-			if err != nil {
+			if err = orOfDaemon(cmd, err, &st); err != nil {
 				return err
 			}
 			return printResult(cmd, st, func(s *screen) { s.status(&st, classes) })
@@ -46,6 +49,29 @@ shows the same live.`,
 	}
 	cmd.Flags().BoolVar(&line, "line", false, "print one line for prompts and status bars, within 2 s")
 	return cmd
+}
+
+// orOfDaemon returns err, the outcome of reading st. If the store is a daemon whose own store is out of reach, it reads st
+// from the daemon instead, which knows its state, and returns nil.
+func orOfDaemon(cmd *cobra.Command, err error, st *inspect.Status) error {
+	if err == nil || asFailure(err).code != exitUnavailable {
+		return err
+	}
+	f := config.Default()
+	if name := configName(cmd, nil); name != "" {
+		if f, _ = loadConfig(name); f == nil {
+			return err
+		}
+	}
+	at, failed := placeOf(cmd, f)
+	if failed != nil || !strings.HasPrefix(at.url, "http") {
+		return err
+	}
+	text, failed := remotestore.Status(cmd.Context(), at.url)
+	if failed != nil || json.Unmarshal(text, st) != nil {
+		return err
+	}
+	return nil
 }
 
 // namedWithin is how old a send may be for its model's requested name to be shown.

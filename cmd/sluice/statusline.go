@@ -29,6 +29,7 @@ func statusLine(cmd *cobra.Command) error {
 	defer cancel()
 	cmd.SetContext(ctx)
 	st, err := readStatus(cmd)
+	err = orOfDaemon(cmd, err, &st)
 	line := "sluice " + inspect.StateDegraded + ", no store"
 	if err == nil {
 		line = lineOf(&st, time.Now())

@@ -83,15 +83,26 @@ func Open(ctx context.Context, address string, opts ...Option) (*Store, error) {
 // Config asks the daemon at an address for its public configuration, for processes without one of their own. It
 // returns a file for package config.
 func Config(ctx context.Context, address string) ([]byte, error) {
+	return get(ctx, address, "/v1/store", "/config")
+}
+
+// Status asks the daemon at an address for its status, which it knows even while its own store is out of reach. It returns
+// the JSON of GET /v1/status.
+func Status(ctx context.Context, address string) ([]byte, error) {
+	return get(ctx, address, "/v1", "/status")
+}
+
+func get(ctx context.Context, address, under, path string) ([]byte, error) {
 	base, token, socket, err := parse(address)
 	if err != nil {
 		return nil, err
 	}
 	l := newTransport(base, token, socket)
+	l.under = under
 	defer l.http.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	return l.read(ctx, http.MethodGet, "/config", nil, "")
+	return l.read(ctx, http.MethodGet, path, nil, "")
 }
 
 // parse splits an address. Its errors do not show the address, because it may contain a token.

@@ -39,6 +39,7 @@ var errTooLarge = errors.New("the operations are too large to be sent")
 // transport sends requests to the daemon.
 type transport struct {
 	base  *url.URL
+	under string // path of all requests
 	token string
 	name  string // for errors
 	http  *http.Client
@@ -55,7 +56,7 @@ func newTransport(base *url.URL, token, socket string) transport {
 		}
 	}
 	t := &http.Transport{MaxIdleConnsPerHost: 32, IdleConnTimeout: time.Minute, DisableCompression: true, DialContext: dial}
-	return transport{base: base, token: token, name: "the daemon at " + name, http: &http.Client{Transport: t, CheckRedirect: stay}}
+	return transport{base: base, under: "/v1/store", token: token, name: "the daemon at " + name, http: &http.Client{Transport: t, CheckRedirect: stay}}
 }
 
 // stay follows no redirects: a daemon sends none.
@@ -99,7 +100,7 @@ func (l *transport) send(ctx context.Context, method, path string, body []byte, 
 	if body != nil {
 		r = bytes.NewReader(body)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, l.base.String()+"/v1/store"+path, r)
+	req, err := http.NewRequestWithContext(ctx, method, l.base.String()+l.under+path, r)
 	if err != nil {
 		return nil, err
 	}
