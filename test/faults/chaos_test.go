@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/sim/mock"
 )
 
@@ -246,6 +248,24 @@ func TestTheProviderNoticesThatAClientLeft(t *testing.T) {
 		}
 	}
 	close(released)
+}
+
+// Seed 16 on redis once read the numbers of a gate that could not reach the store as zeros.
+func TestAGateWithoutItsStoreIsNotEmpty(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		empty bool
+	}{
+		{`{"in_flight":0,"waiting":{"p0":0}}`, true},
+		{`{"in_flight":1,"waiting":{}}`, false},
+		{`{"in_flight":0,"waiting":{"p1":1}}`, false},
+		{`{"in_flight":null,"waiting":{},"sent":null,"outage":{"why":"no answer"}}`, false},
+	} {
+		var r inspect.ResourceStatus
+		if err := json.Unmarshal([]byte(c.text), &r); err != nil || isEmpty(&r) != c.empty {
+			t.Errorf("%s: %v, %v", c.text, isEmpty(&r), err)
+		}
+	}
 }
 
 func TestParseChaos(t *testing.T) {

@@ -133,17 +133,22 @@ func (w *world) resource() (inspect.ResourceStatus, error) {
 	return inspect.ResourceStatus{}, fmt.Errorf("the status has no pool of that name, of %d", len(s.Resources))
 }
 
+// isEmpty reports whether no request is in flight or waiting. A gate that cannot reach the store does not know.
+func isEmpty(r *inspect.ResourceStatus) bool {
+	waiting := 0
+	for _, n := range r.Waiting {
+		waiting += n
+	}
+	return r.Outage == nil && r.InFlight == 0 && waiting == 0
+}
+
 // awaitEmpty waits until no request is in flight or waiting, then checks that no charge was lost.
 func (w *world) awaitEmpty() {
 	var r inspect.ResourceStatus
 	var err error
 	empty := w.until(emptyWithin, func() bool {
 		r, err = w.resource()
-		waiting := 0
-		for _, n := range r.Waiting {
-			waiting += n
-		}
-		return err == nil && r.InFlight == 0 && waiting == 0
+		return err == nil && isEmpty(&r)
 	})
 	if w.ctx.Err() != nil {
 		return
