@@ -28,6 +28,9 @@ const (
 // ErrOpenToAll is the error for an address that other machines can reach while no tokens are configured.
 var ErrOpenToAll = errors.New("can be reached from other machines, and there are no tokens: every client could use your API keys")
 
+// ErrAddress is the error for an address that is neither HOST:PORT nor unix:PATH.
+var ErrAddress = errors.New("is neither HOST:PORT nor unix:PATH")
+
 // Listen opens an address: HOST:PORT, or unix:PATH. An address that other machines can reach needs tokens; guarded
 // reports that tokens are configured.
 func Listen(ctx context.Context, address string, guarded bool) (net.Listener, error) {
@@ -36,7 +39,7 @@ func Listen(ctx context.Context, address string, guarded bool) (net.Listener, er
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fmt.Errorf("listen: %q is neither HOST:PORT nor unix:PATH", address)
+		return nil, fmt.Errorf("listen: %q %w", address, ErrAddress)
 	}
 	if !guarded && !loopback.Host(host) {
 		return nil, fmt.Errorf("listen: %q %w", address, ErrOpenToAll)

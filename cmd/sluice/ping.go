@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -154,7 +155,8 @@ func judge(s ping.Step, resource, from string) (ping.Step, *failure) {
 	if s.State != ping.Failed {
 		return s, nil
 	}
-	return s, &failure{code: code, message: fmt.Sprintf("%s: %s: %v", resource, s.Name, s.Err), hint: hints[s.Name]}
+	what := strings.TrimPrefix(s.Err.Error(), s.Name+": ") // system calls begin with their name
+	return s, &failure{code: code, message: fmt.Sprintf("%s: %s: %s", resource, s.Name, what), hint: hints[s.Name]}
 }
 
 func (out *pingJSON) print(cmd *cobra.Command, failed *failure) error {

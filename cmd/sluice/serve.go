@@ -65,8 +65,8 @@ hosts are decrypted. docs/intercept.md has the rest.
 The log is on stderr, as text or JSON (--log). --log-requests adds one line per request: agent, class,
 resource, model, wait, status, tokens, dollars and request id. No key and no body is logged.
 
-Exit codes: 0 ended by a signal; 64 usage; 69 the store cannot be reached, or the address is taken;
-78 bad configuration.`,
+Exit codes: 0 ended by a signal; 64 usage, or an address that other machines can reach without
+tokens; 69 the store cannot be reached, or the address is taken; 78 bad configuration.`,
 		Example: `  sluice serve
   ANTHROPIC_BASE_URL=http://127.0.0.1:7979/anthropic claude
   OPENAI_BASE_URL=http://127.0.0.1:7979/@indexer:p2/openai/v1 python index.py
@@ -257,7 +257,11 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, c
 			for _, l := range listeners {
 				_ = l.Close()
 			}
-			return listenFailure(err)
+			f := listenFailure(err)
+			if f.code == exitUsage && !cmd.Flags().Changed("listen") { // the configuration names it
+				f.code = exitConfig
+			}
+			return f
 		}
 		if cert != nil {
 			l = cert.Secure(l)
@@ -299,9 +303,13 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, c
 }
 
 // listenFailure describes why an address cannot be listened on, and what to do.
-func listenFailure(err error) error {
+func listenFailure(err error) *failure {
 	f := &failure{code: exitUnavailable, message: err.Error(), hint: "use another address: --listen HOST:PORT or --listen unix:PATH; port 0 takes any free port"}
+	if errors.Is(err, daemon.ErrAddress) {
+		f.code = exitUsage
+	}
 	if errors.Is(err, daemon.ErrOpenToAll) {
+		f.code = exitUsage
 		f.hint = "listen on 127.0.0.1, or require a token: sluice token new NAME prints one and its line for the configuration:\n" +
 			"  tokens:\n    - {name: NAME, class: p2, hash: SHA-256 of the token}"
 	}

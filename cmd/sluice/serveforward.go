@@ -62,8 +62,8 @@ func (f *forwardFlags) open(cmd *cobra.Command, s *session, d *daemon.Daemon, ce
 		return authorityFailure(err)
 	}
 	if f.listener, err = daemon.Listen(cmd.Context(), f.address, len(s.file.Tokens) > 0); err != nil {
-		failed := asFailure(listenFailure(err))
-		failed.hint = strings.Replace(failed.hint, "--listen", "--forward-listen", 1)
+		failed := listenFailure(err)
+		failed.hint = strings.ReplaceAll(failed.hint, "--listen", "--forward-listen")
 		return failed
 	}
 	if cert != nil {

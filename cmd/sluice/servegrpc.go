@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -118,7 +119,11 @@ func (f *grpcFlags) config(log *slog.Logger) (config *tls.Config, err error) {
 func (f *grpcFlags) serve(ctx context.Context, log *slog.Logger, config *tls.Config, serve func(context.Context, net.Listener, *tls.Config) error) (end func(), err error) {
 	l, err := daemon.Listen(ctx, f.listen, true)
 	if err != nil {
-		return nil, &failure{code: exitUnavailable, message: "--" + f.name + "-" + err.Error(), hint: "use another address: " + f.flag("listen") + "=HOST:PORT; port 0 takes any free port"}
+		code := exitUnavailable
+		if errors.Is(err, daemon.ErrAddress) {
+			code = exitUsage
+		}
+		return nil, &failure{code: code, message: "--" + f.name + "-" + err.Error(), hint: "use another address: " + f.flag("listen") + "=HOST:PORT; port 0 takes any free port"}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)

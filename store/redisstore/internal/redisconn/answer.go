@@ -65,6 +65,9 @@ func judgeAnswer(text string) diagnosis {
 	}
 	if command, ok := strings.CutPrefix(text, "unknown command "); ok {
 		command, _, _ = strings.Cut(command, ",") // its arguments follow
+		if strings.Trim(command, "'`\"") == "SENTINEL" {
+			return diagnosis{fault: FaultUnfit, what: "this server is not a Sentinel", hint: "give the address of a Sentinel, usually port 26379, or use redis:// for the server itself"}
+		}
 		return diagnosis{fault: FaultUnfit, what: "this server lacks a command", detail: command, hint: "use Redis " + oldest + " or later, or Valkey"}
 	}
 	return diagnosis{fault: FaultScript, what: "the script failed", detail: text}

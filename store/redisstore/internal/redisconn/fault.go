@@ -143,6 +143,8 @@ func judgeConnection(err error) diagnosis {
 		v.what, v.hint = "Redis did not answer in time", slowHint
 	case errors.Is(err, context.Canceled):
 		v.what = "the caller left before Redis answered"
+	case strings.HasPrefix(err.Error(), "received unknown message type"):
+		v.what, v.hint = "what answers there is not Redis", "is the port right? The store of a daemon is http://HOST:PORT"
 	case errors.Is(err, rueidis.ErrNoSlot), strings.Contains(err.Error(), "the redis role is not master"):
 		v = diagnosis{fault: FaultNotRun, what: "no master is in charge of the key at this moment", hint: failoverHint}
 	case errors.Is(err, rueidis.ErrClosing):

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +126,15 @@ func TestNobodyThere(t *testing.T) {
 	} {
 		expect(t, refuse(t, url), FaultUnreachable, says)
 	}
+}
+
+// A wrong port is named as such: a web server does not lack Redis, and a plain Redis is not too old to be a Sentinel.
+func TestOtherServers(t *testing.T) {
+	t.Parallel()
+	web := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(web.Close)
+	expect(t, refuse(t, "redis://"+web.Listener.Addr().String()), FaultUnreachable, "is not Redis")
+	expect(t, refuse(t, strings.Replace(redisrun.New(t).URL(), "redis://", "redis+sentinel://", 1)+"/m"), FaultUnfit, "is not a Sentinel")
 }
 
 // Dial returns when its context ends, whatever the timeout.
