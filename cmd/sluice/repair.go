@@ -1,7 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -73,6 +77,7 @@ func runRepair(cmd *cobra.Command, args []string) error {
 }
 
 func printRepair(cmd *cobra.Command, resource string, r store.Repair) error {
+	r.Damage = strings.TrimPrefix(r.Damage, "the state is damaged: ") // the sentences here say so themselves
 	if r.Damage != "" && r.Aside == "" {
 		return &failure{
 			code: exitUnavailable, message: fmt.Sprintf("%s is damaged: %s", where(r), r.Damage),
@@ -81,6 +86,9 @@ func printRepair(cmd *cobra.Command, resource string, r store.Repair) error {
 	}
 	out := repairJSON{Resource: resource, At: r.At}
 	text := fmt.Sprintf("%s is not damaged: %s", resource, r.At)
+	if _, err := os.Stat(r.At); r.What != "key" && errors.Is(err, fs.ErrNotExist) { // perhaps the name is misspelt
+		text = fmt.Sprintf("%s has no state in this store: there is no %s", resource, r.At)
+	}
 	if r.Damage != "" {
 		out.Damage, out.Aside = &r.Damage, &r.Aside
 		text = fmt.Sprintf("repaired %s: %s (%s) is now in %s; remove that when you have looked at it", resource, r.At, r.Damage, r.Aside)
