@@ -138,7 +138,7 @@ end
 F.pool_Pool_FastLot = function(l) -- internal/pool/lots.go:54
  local n, w = #l[15], l[13]
  if l[8] >= cfg[3] or l[12] <= 0 or n == 0 or w > cfg[4] or l[3] ~= 0 then return 0 end
- l[21], l[22], l[23], l[24], l[25] = 0, F.flat_Names_Find(l[4]), F.flat_Names_Find(l[5]), F.flat_Names_Find(l[6]), F.flat_Names_Find(l[7])
+ l[21], l[22], l[23], l[24], l[25] = 0, l[4] ~= "" and F.flat_Names_Find(l[4]) or 0, l[5] ~= "" and F.flat_Names_Find(l[5]) or 0, l[6] ~= "" and F.flat_Names_Find(l[6]) or 0, l[7] ~= "" and F.flat_Names_Find(l[7]) or 0
  if (l[23] == 0 and l[5] ~= "") or (l[22] == 0 and l[4] ~= "") or (l[24] == 0 and l[6] ~= "") or (l[25] == 0 and l[7] ~= "") then
   return 0
  end
@@ -149,7 +149,7 @@ F.pool_Pool_FastLot = function(l) -- internal/pool/lots.go:54
   callers[i+1] = caller
  end
  if band(cfg[5], 1) ~= 0 then
-  l[21] = F.flat_Names_Find(l[15][0+1])
+  l[21] = l[15][0+1] ~= "" and F.flat_Names_Find(l[15][0+1]) or 0
   for i = 0, n - 1 do if l[15][i+1] ~= l[15][0+1] then return 0 end end
  end
  do
@@ -474,10 +474,8 @@ F.pool_Pool_holdLot = function(l) -- internal/pool/lots.go:184
  if l[9] == 2 then from[7] = from[7] + ((n + 2147483648) % 4294967296 - 2147483648) end
  l[20] = once[27]
  if cfg[49] > 0 and once[l[8]+11] < once[1] + cfg[49] then once[l[8]+11] = once[1] + cfg[49] end
- F.flat_Names_Keep(l[22])
- F.flat_Names_Keep(l[23])
- F.flat_Names_Keep(l[24])
- F.flat_Names_Keep(l[25])
+ local _, _ = (l[22] ~= 0 and F.flat_Names_Keep(l[22]) or 0), (l[23] ~= 0 and F.flat_Names_Keep(l[23]) or 0)
+ local _, _ = (l[24] ~= 0 and F.flat_Names_Keep(l[24]) or 0), (l[25] ~= 0 and F.flat_Names_Keep(l[25]) or 0)
  l[17], l[26] = once[1], n
  l[18] = once[1] + (l[12] < 60000000 and l[12] or 60000000)
  if l[9] == 1 then l[18] = min(l[18], once[1] + 10000000) end
@@ -591,7 +589,7 @@ F.pool_Pool_enterTally = function(t) -- internal/pool/tallies.go:88
   for u = 0, 6 - 1 do if t[u+15] ~= 0 then pd[u+12] = max(pd[u+12] + t[u+15], 0) end end
  end
  for u = 0, 6 - 1 do t[u+15] = 0 end
- F.flat_Names_Drop(t[2])
+ if t[2] ~= 0 then F.flat_Names_Drop(t[2]) end
  t[5], t[8], t[9] = 0, 0, 0
  if t[7] == 0 then F.pool_Pool_mark(t) end
 end
@@ -776,9 +774,9 @@ F.pool_Pool_dropPause = function(i) -- internal/pool/pauses.go:94
   local t2_ = (S_gates[g[18]] or ld(S_gates, g[18]))
   t2_[17] = g[17]
  end
- F.flat_Names_Drop(g[14])
- F.flat_Names_Drop(g[15])
- F.flat_Names_Drop(g[16])
+ if g[14] ~= 0 then F.flat_Names_Drop(g[14]) end
+ if g[15] ~= 0 then F.flat_Names_Drop(g[15]) end
+ if g[16] ~= 0 then F.flat_Names_Drop(g[16]) end
  slabFree(S_gates, i)
 end
 F.pool_Pool_acquire = function(i) -- internal/pool/acquire.go:9
@@ -1010,8 +1008,8 @@ F.pool_Pool_heartbeat = function(op) -- internal/pool/leases.go:74
  if free > once[1] then code, at = 15, free
  elseif rec[3] == 0 and slabLen(S_leases) >= 131072 then code = 8 end
  if code ~= 0 then
-  F.flat_Names_Drop(user)
-  F.flat_Names_Drop(agent)
+  if user ~= 0 then F.flat_Names_Drop(user) end
+  if agent ~= 0 then F.flat_Names_Drop(agent) end
   F.pool_Pool_dropCaller(caller)
   F.pool_refuse(op, code, -1, at)
   return 
@@ -1021,18 +1019,18 @@ F.pool_Pool_heartbeat = function(op) -- internal/pool/leases.go:74
   rec[3] = slabNew(S_leases)
   local t1_ = (S_leases[rec[3]] or ld(S_leases, rec[3]))
   clear_(t1_, 0, 27)
-  t1_[1] = F.flat_Names_Keep(agent)
+  t1_[1] = agent ~= 0 and F.flat_Names_Keep(agent) or 0
   t1_[4] = once[1]
   t1_[27] = op[9]
   moved = moved or (rec[2] > 0 and rec[9] ~= op[9])
  end
  local l = S_leases[rec[3]] or ld(S_leases, rec[3])
- F.flat_Names_Drop(agent)
- F.flat_Names_Drop(l[2])
+ if agent ~= 0 then F.flat_Names_Drop(agent) end
+ if l[2] ~= 0 then F.flat_Names_Drop(l[2]) end
  local old = l[3]
  l[2], l[3] = user, F.flat_Names_Hold(op[41])
  F.pool_lease_heldBy(l, op[2], l[3] == old and l[5] > once[1])
- F.flat_Names_Drop(old)
+ if old ~= 0 then F.flat_Names_Drop(old) end
  F.pool_Pool_setWaits(l, op[42])
  moved = moved or l[27] ~= op[9]
  l[27], rec[9] = op[9], op[9]
@@ -1056,7 +1054,7 @@ F.pool_Pool_leave = function(op) -- internal/pool/leases.go:201
    F.pool_Pool_countLiving()
   end
  end
- F.flat_Names_Drop(agent)
+ if agent ~= 0 then F.flat_Names_Drop(agent) end
  if i ~= 0 then F.pool_Pool_dropCaller(i) end
 end
 F.pool_Pool_launch = function(op) -- internal/pool/leases.go:296
@@ -1383,7 +1381,7 @@ F.pool_Pool_tell = function(t, model) -- internal/pool/tallies.go:22
  if t[5] ~= 0 then F.pool_Pool_enterTally(t) end
  local rec = S_crecs[t[1]] or ld(S_crecs, t[1])
  if rec[2] + 57 < (floor(once[1] / 2^(20)) % 4294967296) then rec[2] = (floor(once[1] / 2^(20)) % 4294967296) end
- t[5], t[2], t[3] = 1, F.flat_Names_Keep(model), past[2]
+ t[5], t[2], t[3] = 1, model ~= 0 and F.flat_Names_Keep(model) or 0, past[2]
  t[14], t[10], t[11], t[12] = rec[13], rec[4], 0, 0
  F.pool_Pool_enlist(t)
 end
@@ -1522,10 +1520,10 @@ F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s) -- internal/pool
 end
 F.pool_Pool_forgetLot = function(l) -- internal/pool/lots.go:216
  F.pool_Pool_dropLot(l)
- F.flat_Names_Drop(l[22])
- F.flat_Names_Drop(l[23])
- F.flat_Names_Drop(l[24])
- F.flat_Names_Drop(l[25])
+ if l[22] ~= 0 then F.flat_Names_Drop(l[22]) end
+ if l[23] ~= 0 then F.flat_Names_Drop(l[23]) end
+ if l[24] ~= 0 then F.flat_Names_Drop(l[24]) end
+ if l[25] ~= 0 then F.flat_Names_Drop(l[25]) end
 end
 F.pool_Pool_spell = function(l, k) -- internal/pool/lotspell.go:27
  local i = slabNew(S_tickets)
@@ -1538,8 +1536,8 @@ F.pool_Pool_spell = function(l, k) -- internal/pool/lotspell.go:27
  tk[26] = (l[10] ~= 0) and 1 or 0
  tk[27] = (l[29][k+1] > 0) and 1 or 0
  tk[10] = F.flat_Names_Hold(l[15][k+1])
- tk[11], tk[12] = F.flat_Names_Keep(l[22]), F.flat_Names_Keep(l[23])
- tk[13], tk[14] = F.flat_Names_Keep(l[24]), F.flat_Names_Keep(l[25])
+ tk[11], tk[12] = l[22] ~= 0 and F.flat_Names_Keep(l[22]) or 0, l[23] ~= 0 and F.flat_Names_Keep(l[23]) or 0
+ tk[13], tk[14] = l[24] ~= 0 and F.flat_Names_Keep(l[24]) or 0, l[25] ~= 0 and F.flat_Names_Keep(l[25]) or 0
  local t = T[7][l[28][k+1]+1]
  if t[5] ~= 0 then F.pool_Pool_enterTally(t) end
  tk[15] = t[1]
@@ -1574,7 +1572,7 @@ F.pool_Pool_periodOf = function(rec, model, at) -- internal/pool/history.go:187
  if crowded then model = once[113] end
  i = F.pool_Pool_newPeriod()
  local t1_ = (S_hperiods[i] or ld(S_hperiods, i))
- t1_[1], t1_[2], t1_[3], t1_[4], t1_[5], t1_[6], t1_[7], t1_[8], t1_[9], t1_[10], t1_[11], t1_[12], t1_[13], t1_[14], t1_[15], t1_[16], t1_[17] = F.flat_Names_Keep(rec[1]), F.flat_Names_Keep(model), at, rec[8], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+ t1_[1], t1_[2], t1_[3], t1_[4], t1_[5], t1_[6], t1_[7], t1_[8], t1_[9], t1_[10], t1_[11], t1_[12], t1_[13], t1_[14], t1_[15], t1_[16], t1_[17] = rec[1] ~= 0 and F.flat_Names_Keep(rec[1]) or 0, model ~= 0 and F.flat_Names_Keep(model) or 0, at, rec[8], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
  rec[8] = i % 65536
  return i
 end
@@ -1735,7 +1733,7 @@ F.pool_callers_sweep = function(n, now_, lease) -- internal/pool/callers.go:85
   if not (r[1] == 0 or r[3] ~= 0 or now_ - (max(r[13], mul(r[2], 2^(20)))) < memory or (not crowded and not F.flat_Names_Sole(r[1]))) then
    local t2_, t2_o = F.flat_Names_Tags(r[1])
    t2_[t2_o+1] = 0
-   F.flat_Names_Drop(r[1])
+   if r[1] ~= 0 then F.flat_Names_Drop(r[1]) end
    slabFree(S_crecs, sum[14])
   end
  end
@@ -2227,8 +2225,8 @@ end
 F.pool_Pool_withNames = function(op, f) -- internal/pool/pauses.go:297
  local who = {0,0,F.flat_Names_Hold(sub(op[6], 1, (#op[6] < 256 and #op[6] or 256))),0,F.flat_Names_Hold(sub(op[8], 1, (#op[8] < 256 and #op[8] or 256)))}
  f(who, 0)
- F.flat_Names_Drop(who[3])
- F.flat_Names_Drop(who[5])
+ if who[3] ~= 0 then F.flat_Names_Drop(who[3]) end
+ if who[5] ~= 0 then F.flat_Names_Drop(who[5]) end
 end
 F.pool_Pool_since = function(scope, who, who_o) -- internal/pool/learn.go:40
  local n_scope, model, key = F.pool_gateScope(scope, who[who_o+3], who[who_o+5])
@@ -2279,7 +2277,7 @@ F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:47
  F.pool_Pool_splitLanes(scope)
  local i = slabNew(S_gates)
  local g = S_gates[i] or ld(S_gates, i)
- g[13], g[14], g[15] = scope, F.flat_Names_Keep(model), F.flat_Names_Keep(key)
+ g[13], g[14], g[15] = scope, model ~= 0 and F.flat_Names_Keep(model) or 0, key ~= 0 and F.flat_Names_Keep(key) or 0
  g[18] = once[26]
  if g[18] ~= 0 then
   local t1_ = (S_gates[g[18]] or ld(S_gates, g[18]))
@@ -2293,7 +2291,7 @@ F.pool_Pool_setCause = function(g, op) -- internal/pool/pauses.go:256
  if cause == "" then cause = F.store_Verdict_String(op[33]) end
  local old = g[16]
  g[16] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
- F.flat_Names_Drop(old)
+ if old ~= 0 then F.flat_Names_Drop(old) end
 end
 F.pause_State_Pause = function(g, t, wait) -- internal/pause/pause.go:256
  F.pause_State_pass(g, t)
@@ -2331,7 +2329,7 @@ F.pool_callers_of = function(agent) -- internal/pool/callers.go:47
  if tag[tag_o+1] == 0 then
   tag[tag_o+1] = slabNew(S_crecs)
   local t2_ = (S_crecs[tag[tag_o+1]] or ld(S_crecs, tag[tag_o+1]))
-  t2_[1] = F.flat_Names_Keep(agent)
+  t2_[1] = agent ~= 0 and F.flat_Names_Keep(agent) or 0
  end
  return tag[tag_o+1]
 end
@@ -2368,7 +2366,7 @@ F.pool_Pool_dropCaller = function(i) -- internal/pool/crowd.go:156
  if c[1] == 0 or c[3] ~= 0 or c[10] ~= 0 or c[2] ~= 0 or not F.flat_Names_Sole(c[1]) then return end
  local t1_, t1_o = F.flat_Names_Tags(c[1])
  t1_[t1_o+1] = 0
- F.flat_Names_Drop(c[1])
+ if c[1] ~= 0 then F.flat_Names_Drop(c[1]) end
  slabFree(S_crecs, i)
 end
 F.pool_lease_heldBy = function(l, session, shared) -- internal/pool/leases.go:149
@@ -2386,7 +2384,7 @@ F.pool_Pool_setWaits = function(l, names) -- internal/pool/leases.go:161
   l[l[26]+10] = F.flat_Names_Hold(name)
   l[26] = l[26] + 1
  end
- for i = 0, n - 1 do F.flat_Names_Drop(was[i+1]) end
+ for i = 0, n - 1 do if was[i+1] ~= 0 then F.flat_Names_Drop(was[i+1]) end end
 end
 F.pool_Pool_countLiving = function() -- internal/pool/leases.go:281
  clear_(once, 10, 8)
@@ -2420,11 +2418,11 @@ end
 F.pool_Pool_dropLease = function(i) -- internal/pool/leases.go:270
  local l = S_leases[i] or ld(S_leases, i)
  F.pool_Pool_setWaits(l, {})
- F.flat_Names_Drop(l[2])
- F.flat_Names_Drop(l[3])
+ if l[2] ~= 0 then F.flat_Names_Drop(l[2]) end
+ if l[3] ~= 0 then F.flat_Names_Drop(l[3]) end
  local t1_ = (S_crecs[far(1, F.flat_Names_Tags(l[1]))] or ld(S_crecs, far(1, F.flat_Names_Tags(l[1]))))
  t1_[3] = 0
- F.flat_Names_Drop(l[1])
+ if l[1] ~= 0 then F.flat_Names_Drop(l[1]) end
  slabFree(S_leases, i)
 end
 F.policy_Scatter_Next = function(s, s_o, t, window) -- internal/policy/scatter.go:29
@@ -2856,15 +2854,15 @@ F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd) -- internal/poo
 end
 F.pool_Pool_endFast = function(t, tk) -- internal/pool/fast.go:353
  F.pool_wheel_remove(once, 133, tk)
- F.flat_Names_Drop(tk[10])
+ if tk[10] ~= 0 then F.flat_Names_Drop(tk[10]) end
  if tk[12] ~= 0 then
-  F.flat_Names_Drop(tk[12])
+  if tk[12] ~= 0 then F.flat_Names_Drop(tk[12]) end
   tk[12] = 0
  end
  if bor(bor(tk[11], tk[13]), tk[14]) ~= 0 then
-  F.flat_Names_Drop(tk[11])
-  F.flat_Names_Drop(tk[13])
-  F.flat_Names_Drop(tk[14])
+  if tk[11] ~= 0 then F.flat_Names_Drop(tk[11]) end
+  if tk[13] ~= 0 then F.flat_Names_Drop(tk[13]) end
+  if tk[14] ~= 0 then F.flat_Names_Drop(tk[14]) end
   tk[11], tk[13], tk[14] = 0, 0, 0
  end
  F.pool_Pool_strikeOut(t, tk, 0)
@@ -2958,8 +2956,8 @@ F.pool_Pool_newPeriod = function() -- internal/pool/history.go:256
  if slabLen(S_hperiods) < 32768 then return slabNew(S_hperiods) end
  past[1] = fmod(past[1], 32768) + 1
  local pd = S_hperiods[past[1]] or ld(S_hperiods, past[1])
- F.flat_Names_Drop(pd[1])
- F.flat_Names_Drop(pd[2])
+ if pd[1] ~= 0 then F.flat_Names_Drop(pd[1]) end
+ if pd[2] ~= 0 then F.flat_Names_Drop(pd[2]) end
  return past[1]
 end
 F.meter_Meter_Release = function(m, d, c, c_o) -- internal/meter/charge.go:211
@@ -3017,12 +3015,12 @@ F.pool_Pool_unqueue = function(tk) -- internal/pool/acquire.go:61
  end
 end
 F.pool_Pool_dropNames = function(n, n_o) -- internal/pool/ticket.go:69
- F.flat_Names_Drop(n[n_o+1])
+ if n[n_o+1] ~= 0 then F.flat_Names_Drop(n[n_o+1]) end
  if bor(bor(bor(n[n_o+2], n[n_o+3]), n[n_o+4]), n[n_o+5]) ~= 0 then
-  F.flat_Names_Drop(n[n_o+2])
-  F.flat_Names_Drop(n[n_o+3])
-  F.flat_Names_Drop(n[n_o+4])
-  F.flat_Names_Drop(n[n_o+5])
+  if n[n_o+2] ~= 0 then F.flat_Names_Drop(n[n_o+2]) end
+  if n[n_o+3] ~= 0 then F.flat_Names_Drop(n[n_o+3]) end
+  if n[n_o+4] ~= 0 then F.flat_Names_Drop(n[n_o+4]) end
+  if n[n_o+5] ~= 0 then F.flat_Names_Drop(n[n_o+5]) end
  end
 end
 F.meter_Meter_Refund = function(m, d, r, t, c, c_o) -- internal/meter/charge.go:219
@@ -3341,11 +3339,11 @@ F.pool_Pool_fail = function(op) -- internal/pool/trouble.go:32
  if cause == "" then cause = F.store_Verdict_String(op[33]) end
  local old = once[143]
  once[143] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
- F.flat_Names_Drop(old)
+ if old ~= 0 then F.flat_Names_Drop(old) end
 end
 F.pool_Pool_endFailures = function() -- internal/pool/trouble.go:24
  if once[140] == 0 then return end
- F.flat_Names_Drop(once[143])
+ if once[143] ~= 0 then F.flat_Names_Drop(once[143]) end
  once[140], once[141], once[142], once[143], once[144], once[145] = 0, 0, 0, 0, 0, 0
 end
 F.pool_Pool_learnCrowd = function(o, made) -- internal/pool/crowd.go:98
@@ -4146,7 +4144,7 @@ F.pool_Pool_newInst = function(limit, scope, scope_o) -- internal/pool/insts.go:
  local l, i = (S_limits[limit+1] or ld(S_limits, limit+1)), slabNew(S_insts)
  local in_ = S_insts[i] or ld(S_insts, i)
  in_[11], in_[12] = limit % 256, 1
- in_[23], in_[24], in_[25], in_[26], in_[27] = F.flat_Names_Keep(scope[scope_o+1]), F.flat_Names_Keep(scope[scope_o+2]), F.flat_Names_Keep(scope[scope_o+3]), F.flat_Names_Keep(scope[scope_o+4]), F.flat_Names_Keep(scope[scope_o+5])
+ in_[23], in_[24], in_[25], in_[26], in_[27] = scope[scope_o+1] ~= 0 and F.flat_Names_Keep(scope[scope_o+1]) or 0, scope[scope_o+2] ~= 0 and F.flat_Names_Keep(scope[scope_o+2]) or 0, scope[scope_o+3] ~= 0 and F.flat_Names_Keep(scope[scope_o+3]) or 0, scope[scope_o+4] ~= 0 and F.flat_Names_Keep(scope[scope_o+4]) or 0, scope[scope_o+5] ~= 0 and F.flat_Names_Keep(scope[scope_o+5]) or 0
  if F.meter_Def_NeedsRing((S_defs[limit+1] or ld(S_defs, limit+1))) then in_[15] = slabNew(S_rings) end
  if band(cfg[61], (1 * 2^(limit))) ~= 0 then
   local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))[1]
@@ -4793,7 +4791,7 @@ F.order_Queue_dropMember = function(i) -- internal/order/index.go:166
  local m = S_qmembers[i] or ld(S_qmembers, i)
  F.order_Queue_leaveIdle(i)
  indexRemove(X.membIx, F.order_memberHash(m[5], m[10], m[4]), i)
- F.flat_Names_Drop(m[4])
+ if m[4] ~= 0 then F.flat_Names_Drop(m[4]) end
  slabFree(S_qmembers, i)
 end
 F.meter_Meter_undrain = function(m, r, t, mark, amount) -- internal/meter/charge.go:274
@@ -4952,7 +4950,7 @@ F.order_Queue_memberOf = function(lane, class, agent) -- internal/order/index.go
  end
  local i = slabNew(S_qmembers)
  local m = S_qmembers[i] or ld(S_qmembers, i)
- m[4], m[10], m[5] = F.flat_Names_Keep(agent), class, lane
+ m[4], m[10], m[5] = agent ~= 0 and F.flat_Names_Keep(agent) or 0, class, lane
  indexAdd(X.membIx, F.order_memberHash(lane, class, agent), i)
  F.order_Queue_enterIdle(i)
  return i

@@ -84,6 +84,10 @@ func (tr *translator) method(x *ast.CallExpr, f *ast.SelectorExpr, sel *types.Se
 		return fmt.Sprintf("quo(%s, 1000)", tr.bare(f.X))
 	case "time.Duration.Nanoseconds":
 		return tr.expr(f.X)
+	case "flat.Names.Find", "flat.Names.Keep": // most names are not given
+		if a, none := tr.bare(x.Args[0]), map[string]string{"Find": `""`, "Keep": "0"}[m.Name()]; simple(a) {
+			return fmt.Sprintf("(%s ~= %s and %s(%s) or 0)", a, none, tr.need(m), a)
+		}
 	case "store.Time.Sub":
 		return fmt.Sprintf("((%s - %s) * 1000)", tr.expr(f.X), tr.expr(x.Args[0]))
 	}

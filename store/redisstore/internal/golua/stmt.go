@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"regexp"
 	"strings"
 )
 
@@ -63,8 +64,16 @@ func (tr *translator) exprStmt(x *ast.ExprStmt) {
 		tr.line("local _ = %s", s)
 		return
 	}
+	if m := dropOf.FindStringSubmatch(s); m != nil && simple(m[1]) { // most names are not given
+		tr.line("if %s ~= 0 then", m[1])
+		tr.line(" %s", s)
+		tr.line("end")
+		return
+	}
 	tr.line("%s", s)
 }
+
+var dropOf = regexp.MustCompile(`^F\.flat_Names_Drop\((.*)\)$`)
 
 func (tr *translator) decl(x *ast.DeclStmt) {
 	g := x.Decl.(*ast.GenDecl)

@@ -39,19 +39,31 @@ func briefly(l *Link) error {
 	return err
 }
 
+// brieflyWithin is briefly with a deadline instead of a context.
+func brieflyWithin(l *Link) error {
+	_, err := l.RunWithin(20*time.Millisecond, value, []string{"k"})
+	return err
+}
+
 // A server accepts bytes and does not reply. No call outlives its context, the connection is given up, and the next call is
 // served when the server resumes.
 func TestStoppedServer(t *testing.T) {
 	t.Parallel()
-	for name, together := range map[string]int{"one caller": 1, "many callers": 20, "more than places": maxCalls + 20} {
+	for name, c := range map[string]struct {
+		together int
+		call     func(*Link) error
+	}{
+		"one caller": {1, briefly}, "many callers": {20, briefly}, "more than places": {maxCalls + 20, briefly},
+		"one caller, no context": {1, brieflyWithin}, "many callers, no context": {20, brieflyWithin}, "more than places, no context": {maxCalls + 20, brieflyWithin},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := redisrun.New(t)
 			l := open(t, server.URL()+"?timeout=2s")
 			all := func(check func(error)) {
 				var wg sync.WaitGroup
-				for range together {
-					wg.Go(func() { check(briefly(l)) })
+				for range c.together {
+					wg.Go(func() { check(c.call(l)) })
 				}
 				wg.Wait()
 			}
