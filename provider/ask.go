@@ -2,6 +2,7 @@ package provider
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/sluicehq/sluice/store"
 )
@@ -81,10 +82,11 @@ func (v *vendor) Ask(c *Call) ParsedRequest {
 
 func (v *vendor) askModel(c *Call, a *ParsedRequest) {
 	body := c.Body[:min(len(c.Body), MaxCall)]
-	var in asking
-	s := scanners.Get().(*scanner)
-	defer scanners.Put(s)
-	s.anew(&in)
+	read := askings.Get().(*askScan)
+	defer askings.Put(read)
+	in, s := &read.in, &read.scan
+	*in = asking{}
+	s.anew(in)
 	s.write(body)
 	if a.Model = pathModel(c.Path); a.Model == "" {
 		a.Model = in.model
@@ -106,6 +108,15 @@ func (v *vendor) askModel(c *Call, a *ParsedRequest) {
 	a.MaxOutput = min(in.output*max(in.seats, 1), store.MaxAmount)
 	a.Text = in.textOf(body, c)
 }
+
+// askScan reads the body of a call.
+type askScan struct {
+	scan scanner
+	in   asking
+}
+
+// askings pools them, because they are large.
+var askings = sync.Pool{New: func() any { return new(askScan) }}
 
 // asking is what the body of a call asks for.
 type asking struct {

@@ -29,7 +29,7 @@ func BenchmarkUsageOfAStream(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		r := newUsageReader(&anthropic, "text/event-stream")
+		r := newUsageReader(&anthropic, "", "text/event-stream")
 		r.Write(body)
 	}
 }
@@ -39,7 +39,7 @@ func BenchmarkUsageOfJSON(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		r := newUsageReader(&anthropic, "application/json")
+		r := newUsageReader(&anthropic, "", "application/json")
 		r.Write(body)
 	}
 }

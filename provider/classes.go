@@ -5,10 +5,11 @@ import "strings"
 // anthropicClass returns the unit in which Anthropic limits models: all Opus 4 and all Sonnet 4 models together,
 // others separately. Snapshots of a model, which differ in their dates, count as one.
 func anthropicClass(_, model string) string {
-	words := strings.FieldsFunc(bareModel(model), func(c rune) bool { return c == '-' || c == '.' })
+	bare := bareModel(model)
 	var family string
-	var version []string
-	for _, w := range words {
+	var space [4]string
+	version := space[:0]
+	for w := range strings.FieldsFuncSeq(bare, func(c rune) bool { return c == '-' || c == '.' }) {
 		switch {
 		case w == "claude" || w == "latest" || w == "preview" || w == "thinking" || w == "v1" || w == "v2":
 		case isDigits(w) && len(w) <= 2:
@@ -19,7 +20,7 @@ func anthropicClass(_, model string) string {
 		}
 	}
 	if family == "" || len(version) == 0 {
-		return bareModel(model)
+		return bare
 	}
 	if version[0] == "4" && (family == "opus" || family == "sonnet") {
 		version = version[:1]

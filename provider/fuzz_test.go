@@ -76,7 +76,7 @@ func FuzzUsage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string, cut int, contentType string) {
 		cut = min(max(cut, 0), len(body))
 		for _, name := range []string{"anthropic", "openai", "gemini", "slack"} {
-			one, two := newUsageReader(vendorOf(name), contentType), newUsageReader(vendorOf(name), contentType)
+			one, two := newUsageReader(vendorOf(name), "", contentType), newUsageReader(vendorOf(name), "", contentType)
 			if one == nil {
 				return
 			}

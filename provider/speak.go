@@ -22,7 +22,7 @@ func (v *vendor) Usage(asked *ParsedRequest, contentType string) UsageReader {
 	if !v.models || !asked.Tokens {
 		return nil
 	}
-	return newUsageReader(v, contentType)
+	return newUsageReader(v, asked.Model, contentType)
 }
 
 // Spent returns what the usage takes from limits.

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/sluicehq/sluice/store"
 )
@@ -9,9 +10,11 @@ import (
 // usageReader reads usage, and errors within the response, from a response body.
 type usageReader struct {
 	vendor  *vendor
-	scan    *scanner
-	feed    func(p []byte)
-	stream  bool // the end of a document is not the end of the response
+	asked   string // the requested model
+	scan    scanner
+	events  *events // nil: the body is not a stream of events
+	frames  *frames // nil: the body is not a stream of frames
+	stream  bool    // the end of a document is not the end of the response
 	usage   Usage
 	tally   tally
 	event   event // type of the document that is being read
@@ -20,24 +23,24 @@ type usageReader struct {
 	failed  Observation
 }
 
-// newUsageReader returns a reader for a content type, or nil if that type has no usage.
-func newUsageReader(v *vendor, contentType string) UsageReader {
-	u := &usageReader{vendor: v, tally: noTally}
-	u.scan = newScanner(u)
+// newUsageReader returns a reader for a content type, or nil if that type has no usage. model is the requested one.
+func newUsageReader(v *vendor, model, contentType string) UsageReader {
 	kind := mediaType(contentType)
+	u := usageReaders.Get().(*usageReader)
+	*u = usageReader{vendor: v, asked: model, tally: noTally}
+	u.scan.to, u.scan.state = u, afterwards
 	switch {
 	case kind == "text/event-stream":
 		u.stream = true
-		u.feed = (&events{to: u.scan}).write
+		u.events = &events{to: &u.scan}
 	case kind == "application/vnd.amazon.eventstream":
 		u.stream = true
-		u.feed = (&frames{to: u.scan}).write
+		u.frames = &frames{to: &u.scan}
 	case kind == "application/x-ndjson" || kind == "application/jsonl":
 		u.stream = true
-		u.feed = u.scan.write
 	case kind == "" || isJSON(kind):
-		u.feed = u.scan.write
 	default:
+		u.Free()
 		return nil
 	}
 	return u
@@ -52,7 +55,22 @@ func mediaType(contentType string) string {
 func isJSON(kind string) bool { return kind == "application/json" || strings.HasSuffix(kind, "+json") }
 
 // Write reads the next piece of the body.
-func (u *usageReader) Write(p []byte) { u.feed(p) }
+func (u *usageReader) Write(p []byte) {
+	switch {
+	case u.events != nil:
+		u.events.write(p)
+	case u.frames != nil:
+		u.frames.write(p)
+	default:
+		u.scan.write(p)
+	}
+}
+
+// usageReaders pools readers, because they are large.
+var usageReaders = sync.Pool{New: func() any { return new(usageReader) }}
+
+// Free lets another response use the reader. The caller must not use it again.
+func (u *usageReader) Free() { usageReaders.Put(u) }
 
 // Usage returns the usage stated so far.
 func (u *usageReader) Usage() Usage { return u.usage }
@@ -99,8 +117,14 @@ func (u *usageReader) top(s *scanner, from int) {
 			u.event = eventOf(s.value())
 		}
 	case "model", "modelVersion":
-		if string(s.value()) == u.usage.Model { // the same as before
+		switch string(s.value()) { // usually one that is known
+		case u.usage.Model:
 			return
+		case u.asked:
+			if !s.long && s.size <= maxModel {
+				u.usage.Model = u.asked
+				return
+			}
 		}
 		if m := plainModel(s.text()); m != "" {
 			u.usage.Model = m

@@ -103,7 +103,7 @@ func TestUsageOfPieces(t *testing.T) {
 			if rapid.Bool().Draw(t, "crlf") {
 				text = bytes.ReplaceAll(body, []byte("\n"), []byte("\r\n"))
 			}
-			r := newUsageReader(vendorOf(tt.provider), contentOf(tt.file))
+			r := newUsageReader(vendorOf(tt.provider), "", contentOf(tt.file))
 			for len(text) > 0 {
 				n := rapid.IntRange(1, min(len(text), 200)).Draw(t, "bytes")
 				r.Write(text[:n])
@@ -163,7 +163,7 @@ func TestUsageAmongGarbage(t *testing.T) {
 
 // A response of any length is read without holding it in memory.
 func TestUsageOfAnEndlessAnswer(t *testing.T) {
-	r := newUsageReader(&openAI, "application/json")
+	r := newUsageReader(&openAI, "", "application/json")
 	chunk := bytes.Repeat([]byte("lorem ipsum "), 1<<15)
 	r.Write([]byte(`{"choices":[{"message":{"content":"`))
 	allocs := testing.AllocsPerRun(20, func() { r.Write(chunk) })
@@ -171,7 +171,7 @@ func TestUsageOfAnEndlessAnswer(t *testing.T) {
 	if got := r.Usage(); allocs != 0 || got.Input != 3 || got.Output != 4 || !got.Final {
 		t.Errorf("%v allocations, %+v", allocs, got)
 	}
-	r = newUsageReader(&openAI, "text/event-stream")
+	r = newUsageReader(&openAI, "", "text/event-stream")
 	event := append(append([]byte(`data: {"id":"x","object":"chat.completion.chunk","choices":[{"delta":{"content":"`), chunk...), "\"}}]}\n\n"...)
 	if allocs := testing.AllocsPerRun(20, func() { r.Write(event) }); allocs != 0 {
 		t.Errorf("%v allocations for an event", allocs)

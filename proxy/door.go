@@ -108,7 +108,7 @@ func Task(ctx context.Context) string {
 func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller sluicehttp.Caller) {
 	caller.RequestID = requestid.Of(r)
 	ctx := sluicehttp.WithCaller(r.Context(), caller)
-	if task := r.Header.Get(headerRoute); task != "" {
+	if task := get(r.Header, headerRoute); task != "" {
 		ctx = context.WithValue(ctx, visitKey{}, &visit{task: task})
 	}
 	way, passed := http.RoundTripper(d.gated), d.hasPassed(r)
@@ -298,6 +298,9 @@ func withoutKey(query string) string {
 
 // joinPath joins two escaped paths with one slash.
 func joinPath(a, b string) string {
+	if (a == "" || a == "/") && strings.HasPrefix(b, "/") {
+		return b
+	}
 	return strings.TrimSuffix(a, "/") + "/" + strings.TrimPrefix(b, "/")
 }
 

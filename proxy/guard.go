@@ -31,10 +31,10 @@ func (p *Proxy) checkOrigin(r *http.Request) *refusal {
 
 // checkPage refuses requests of web pages, whatever host they name.
 func checkPage(r *http.Request) *refusal {
-	if origin := r.Header.Get("Origin"); origin != "" {
+	if origin := get(r.Header, "Origin"); origin != "" {
 		return refuse(http.StatusForbidden, "web pages may not send through this gate", "send without an Origin header, from a program")
 	}
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "none" {
+	if site := get(r.Header, "Sec-Fetch-Site"); site != "" && site != "none" {
 		return refuse(http.StatusForbidden, "web pages may not send through this gate", "send from a program")
 	}
 	return nil

@@ -145,14 +145,14 @@ func (p *Proxy) identify(r *http.Request, at *destination) (c sluicehttp.Caller,
 		return c, refuse(http.StatusUnauthorized, "the gate adds the API key of "+at.door.name+" for clients with a token only",
 			"send a token in X-Sluice-Token, or as the API key")
 	}
-	if !borne && (h.Get(headerToken) != "" || len(p.tokens) > 0 && !isTrusted(r)) { // otherwise the bearer would go on as an anonymous client
+	if !borne && (get(h, headerToken) != "" || len(p.tokens) > 0 && !isTrusted(r)) { // otherwise the bearer would go on as an anonymous client
 		return c, refuse(http.StatusUnauthorized, "a valid token is needed", "send it in X-Sluice-Token; ask the operator of the gate for one")
 	}
 	c = sluicehttp.Caller{Agent: at.agent, Class: at.class, Wait: at.door.res.Deadline}
 	agent, class := Named(h)
 	c.Agent, c.Class = firstOf(c.Agent, agent), firstOf(c.Class, class)
-	c.Tool, c.User = h.Get(headerTool), h.Get(headerUser)
-	c.Emergency, c.Retry = isTrue(h.Get(headerEmergency)), sluicehttp.Retried(h)
+	c.Tool, c.User = get(h, headerTool), get(h, headerUser)
+	c.Emergency, c.Retry = isTrue(get(h, headerEmergency)), sluicehttp.Retried(h)
 	for _, n := range [...]struct{ what, name string }{{"agent", c.Agent}, {"class", c.Class}, {"tool", c.Tool}, {"user", c.User}} {
 		if len(n.name) > maxName {
 			return c, refuse(http.StatusBadRequest, fmt.Sprintf("the name of the %s has %d bytes, more than %d", n.what, len(n.name), maxName), "shorten it")
@@ -203,7 +203,7 @@ func (p *Proxy) bind(c sluicehttp.Caller, t Token) (sluicehttp.Caller, *refusal)
 
 // Named returns the agent and the class that the headers of a request name; empty if they name none.
 func Named(h http.Header) (agent, class string) {
-	return firstOf(h.Get(headerAgent), ownName(h)), h.Get(headerClass)
+	return firstOf(get(h, headerAgent), ownName(h)), get(h, headerClass)
 }
 
 // ownName returns the name that an agent gives itself.
@@ -221,7 +221,7 @@ func firstName(h http.Header, headers []ownHeader) string {
 
 // name returns the agent that the header names, cut to the part that tells it apart; empty if there is none.
 func (o ownHeader) name(h http.Header) string {
-	name := h.Get(o.header)
+	name := get(h, o.header)
 	if name == "" {
 		return ""
 	}
@@ -229,6 +229,14 @@ func (o ownHeader) name(h http.Header) string {
 		name = name[:o.enough]
 	}
 	return o.prefix + name
+}
+
+// get returns the first value of a header whose name is in canonical form.
+func get(h http.Header, name string) string {
+	if v := h[name]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
 }
 
 func firstOf(list ...string) string {

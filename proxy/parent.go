@@ -27,7 +27,7 @@ var parentHeaders = []ownHeader{
 // parentOf returns the agent that the sender works for, under the name that the proxy knows, or "". A Claude Code agent
 // that names no parent was started by its session.
 func parentOf(h http.Header) string {
-	if name := firstName(h, parentHeaders); name != "" || h.Get(agentHeader.header) == "" {
+	if name := firstName(h, parentHeaders); name != "" || get(h, agentHeader.header) == "" {
 		return name
 	}
 	return sessionHeader.name(h)
@@ -35,7 +35,7 @@ func parentOf(h http.Header) string {
 
 // checkParent refuses an invalid value in Sluice's own header. Headers of other programs are not checked.
 func checkParent(h http.Header) *refusal {
-	if n := len(h.Get(headerParent)); n > maxName {
+	if n := len(get(h, headerParent)); n > maxName {
 		return refuse(http.StatusBadRequest, fmt.Sprintf("the name of the parent has %d bytes, more than %d", n, maxName), "shorten it")
 	}
 	return nil

@@ -248,7 +248,7 @@ func (p *Proxy) find(r *http.Request) (at destination, f *refusal) {
 	name, err := url.PathUnescape(first)
 	if err == nil {
 		if at.door = p.doors[name]; at.door != nil {
-			at.path = "/" + rest
+			at.path = slashed(path, rest)
 			return at, nil
 		}
 	}
@@ -265,6 +265,15 @@ func (p *Proxy) find(r *http.Request) (at destination, f *refusal) {
 		}
 	}
 	return at, p.unknown(first, rest, agent)
+}
+
+// slashed returns rest, the end of path, with a slash before it. It takes the one of path if there is one, which needs
+// no memory.
+func slashed(path, rest string) string {
+	if i := len(path) - len(rest) - 1; i >= 0 && path[i] == '/' {
+		return path[i:]
+	}
+	return "/" + rest
 }
 
 func (p *Proxy) list() string {

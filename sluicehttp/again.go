@@ -66,8 +66,9 @@ func (f *flight) once() (resp *http.Response, again bool, err error) {
 // client still listens, the client gets that response: it is the provider's own.
 func (f *flight) stay(err error) (*http.Response, bool, error) {
 	last := f.last
-	f.last = outcome{}
+	f.last = nil
 	switch {
+	case last == nil:
 	case last.resp != nil && f.ctx.Err() == nil:
 		f.told.Status, f.told.Verdict = last.resp.StatusCode, last.answer.Verdict
 		f.refused(&last.answer)
@@ -85,10 +86,16 @@ func (f *flight) stay(err error) (*http.Response, bool, error) {
 
 // drop discards the response that was kept while the request waited to be sent again.
 func (f *flight) drop() {
-	if f.last.resp != nil {
+	if f.last != nil && f.last.resp != nil {
 		_ = f.last.resp.Body.Close()
 	}
-	f.last = outcome{}
+	f.last = nil
+}
+
+// keepLast keeps the outcome of a send. It copies it, so that most outcomes need no memory.
+func (f *flight) keepLast(o *outcome) {
+	last := *o
+	f.last = &last
 }
 
 // latest returns the latest time at which the request may be sent, or zero if there is no bound.
@@ -151,7 +158,8 @@ func (f *flight) sendAgain(a *attempt, o *outcome) bool {
 		f.refund(a.end(), o.answer.Usage)
 		a.cancel(nil)
 	}
-	f.last, f.ask.Retry = *o, true
+	f.keepLast(o)
+	f.ask.Retry = true
 	sleep.For(f.ctx, next.Wait) // if ctx ends meanwhile, the gate reports it
 	return true
 }
@@ -162,9 +170,11 @@ func (f *flight) withOtherKey(a *attempt, o *outcome) bool {
 	if f.ctx.Err() != nil || !f.payload.replayable() {
 		return false
 	}
-	if f.last = *o; !keep(o.resp) {
+	if keep(o.resp) {
+		f.keepLast(o)
+	} else {
 		_ = o.resp.Body.Close() // its content is known
-		f.last = outcome{}
+		f.last = nil
 	}
 	f.refund(a.end(), nil)
 	a.cancel(nil)

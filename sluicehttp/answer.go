@@ -27,8 +27,7 @@ func (f *flight) judge(a *attempt) (o outcome) {
 		o.held, _ = a.current().Answer(o.answer)
 		return o
 	}
-	seen := &f.seen
-	*seen = provider.Response{Status: o.resp.StatusCode, Header: o.resp.Header, Model: f.asked.Model, Received: now}
+	seen := &provider.Response{Status: o.resp.StatusCode, Header: o.resp.Header, Model: f.asked.Model, Received: now}
 	if f.looksInside(o.resp) {
 		seen.Body = f.peek(o.resp)
 	}

@@ -22,7 +22,6 @@ type attempt struct {
 	began  time.Time
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	trace  httptrace.ClientTrace
 
 	// The hooks of a trace may be called from any goroutine, even after the end of the send.
 	traced atomic.Bool // the base transport calls the hooks
@@ -67,7 +66,8 @@ func (f *flight) acquire(ctx context.Context, until time.Time) (sluice.Ticket, e
 	wait := ctx
 	if !until.IsZero() {
 		if own, ok := ctx.Deadline(); !ok || until.Before(own) {
-			wait = &patient{ctx, until}
+			f.patience = patient{ctx, until}
+			wait = &f.patience
 		}
 	}
 	ticket, err := f.t.Gate.Acquire(wait, f.ask)
@@ -118,8 +118,8 @@ func (f *flight) late(err error, passed bool) error {
 func (a *attempt) send() (*http.Response, error) {
 	f := a.f
 	a.ctx, a.cancel = context.WithCancelCause(f.ctx)
-	a.trace = httptrace.ClientTrace{GetConn: a.getConn, DNSStart: a.dnsStart, DNSDone: a.dnsDone, GotConn: a.gotConn, WroteHeaders: a.wroteHeaders, GotFirstResponseByte: a.responseBegins}
-	req := f.origin.WithContext(httptrace.WithClientTrace(a.ctx, &a.trace))
+	trace := &httptrace.ClientTrace{GetConn: a.getConn, DNSStart: a.dnsStart, DNSDone: a.dnsDone, GotConn: a.gotConn, WroteHeaders: a.wroteHeaders, GotFirstResponseByte: a.responseBegins}
+	req := f.origin.WithContext(httptrace.WithClientTrace(a.ctx, trace))
 	req.Header = f.header
 	var err error
 	if req.Body, err = f.payload.open(); err != nil {

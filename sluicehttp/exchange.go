@@ -90,10 +90,11 @@ type flight struct {
 	cost  [12]sluice.Amount // backing array for ask.Cost
 	told  Exchange
 	first attempt
-	last  outcome
+	last  *outcome // of the send before, while the request waits to be sent again; nil: none
 	// dead is when the provider first could not be reached; zero if it has answered since.
 	dead time.Time
-	seen provider.Response // what the dialect sees of a response
+	// patience is the context of the gate; see acquire.
+	patience patient
 	// answers are the outcomes of all sends, if dead letters are kept.
 	answers []deadletter.Answer
 	out     body // the body that the client gets

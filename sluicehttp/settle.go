@@ -37,6 +37,9 @@ func (b *body) finish(how ending, err error) {
 	b.settle(how, took)
 	b.report(&failed)
 	f.over()
+	if u, ok := b.usage.(interface{ Free() }); ok {
+		u.Free() // since done is set, nobody else uses it
+	}
 	if how != left {
 		b.a.cancel(nil) // otherwise Close does, after closing the connection
 	}
@@ -61,11 +64,11 @@ func (b *body) settle(how ending, took time.Duration) {
 	if f.asked.Tokens && known {
 		amounts = f.spent(used)
 	}
+	if b.status/100 == 2 && how == complete {
+		f.learn(used, took, amounts)
+	}
 	for _, a := range b.extra {
 		amounts = set(amounts, a.Unit, a.N)
-	}
-	if b.status/100 == 2 && how == complete {
-		f.learn(used, took)
 	}
 	ticket := b.a.end()
 	if how == left && b.stream && !f.line.Sends() { // such a call holds no concurrency
@@ -112,17 +115,17 @@ func (f *flight) spent(u *provider.Usage) []amount {
 	return list
 }
 
-// learn updates the estimates with the actual usage of the call.
-func (f *flight) learn(u *provider.Usage, took time.Duration) {
+// learn updates the estimates with the actual usage of the call, and what that takes from limits.
+func (f *flight) learn(u *provider.Usage, took time.Duration, spent []amount) {
 	if f.asked.Tokens && u.Known && (f.asked.Text > 0 || u.Output > 0) { // otherwise the call only warms a connection
-		f.t.book.Learn(f.caller.Agent, f.asked.Model, f.asked.Text, f.counted(u), u.Output)
+		f.t.book.Learn(f.caller.Agent, f.asked.Model, f.asked.Text, counted(u, spent), u.Output)
 	}
 	f.t.timings.learn(f.told.Model, took, u.Seen, u.Output)
 }
 
 // counted returns the input as the provider counts it: some do not count what they read from a cache.
-func (f *flight) counted(u *provider.Usage) int64 {
-	for _, a := range f.t.speaker.Spent(u) {
+func counted(u *provider.Usage, spent []amount) int64 {
+	for _, a := range spent {
 		if a.Unit == unitInput {
 			return a.N
 		}
