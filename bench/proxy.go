@@ -26,6 +26,8 @@ type ProxyRow struct {
 	P99         float64 `json:"p99_us"`
 	// First is the median time to the first byte of a streamed response.
 	First float64 `json:"first_byte_us"`
+	// CPU is the processor time of a request. Load on the machine moves it less than the rate.
+	CPU   float64 `json:"cpu_us"`
 	Ratio float64 `json:"ratio"` // rate compared with the plain proxy's
 }
 
@@ -103,7 +105,7 @@ type proxyWay struct {
 	seen   map[int][]proxySeen // by connections
 }
 
-type proxySeen struct{ rate, p50, p99, first float64 }
+type proxySeen struct{ rate, p50, p99, first, cpu float64 }
 
 func measureProxy(ctx context.Context, opts Options, progress io.Writer) (rows []ProxyRow, err error) {
 	upstream, up, err := listenHTTP(http.HandlerFunc(proxyProvider))
@@ -182,10 +184,12 @@ func (w *proxyWay) measure(ctx context.Context, connections int, length time.Dur
 	if _, _, err := w.run(ctx, connections, length/5); err != nil {
 		return s, err
 	}
+	before := cpuTime()
 	took, elapsed, err := w.run(ctx, connections, length)
 	if err != nil {
 		return s, err
 	}
+	s.cpu = micros(cpuTime()-before) / float64(len(took))
 	slices.Sort(took)
 	s.rate = float64(len(took)) / elapsed.Seconds()
 	s.p50, s.p99 = micros(took[len(took)/2]), micros(took[len(took)*99/100])
@@ -271,6 +275,7 @@ func proxyRows(ways []*proxyWay) (rows []ProxyRow) {
 			of := func(f func(proxySeen) float64) float64 { return medianOf(w.seen[connections], f) }
 			row.Rate, row.P50 = of(func(s proxySeen) float64 { return s.rate }), of(func(s proxySeen) float64 { return s.p50 })
 			row.P99, row.First = of(func(s proxySeen) float64 { return s.p99 }), of(func(s proxySeen) float64 { return s.first })
+			row.CPU = of(func(s proxySeen) float64 { return s.cpu })
 			for _, s := range w.seen[connections] {
 				row.Best = max(row.Best, s.rate)
 			}
@@ -291,9 +296,9 @@ func (r Report) printProxy(out io.Writer) {
 	for _, row := range r.Proxy {
 		if row.Connections != connections {
 			connections = row.Connections
-			fmt.Fprintf(out, "\nthrough a proxy, %d connections\trequests/s\tbest\tx plain proxy\tp50 us\tp99 us\tfirst byte us\n", connections)
+			fmt.Fprintf(out, "\nthrough a proxy, %d connections\trequests/s\tbest\tx plain proxy\tp50 us\tp99 us\tfirst byte us\tCPU us\n", connections)
 		}
-		fmt.Fprintf(out, "  %s\t%.0f\t%.0f\t%.2f\t%.0f\t%.0f\t%.0f\n", row.Name, row.Rate, row.Best, row.Ratio, row.P50, row.P99, row.First)
+		fmt.Fprintf(out, "  %s\t%.0f\t%.0f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\n", row.Name, row.Rate, row.Best, row.Ratio, row.P50, row.P99, row.First, row.CPU)
 	}
 }
 
