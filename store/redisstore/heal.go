@@ -13,7 +13,7 @@ import (
 //
 // A process that starts knows only what its machine has recorded (seen.go). So every process that stays listens on a channel
 // of the pool (wake.go). A process that finds listeners and no pool knows that it was lost; the listeners are told of the
-// new pool, and look at once.
+// new pool, and look soon.
 //
 // The first process to notice begins a new epoch, and records in the same step that earlier charges are unknown. Every
 // process that sees a new epoch first states what it holds. The script refuses calls that name an old epoch.

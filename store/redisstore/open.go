@@ -158,7 +158,7 @@ func (st *state) make(ctx context.Context, spec *store.Spec, v view) error {
 	}
 	st.mu.Lock()
 	before := max(st.epoch, v.lost)
-	if v.used > 0 && !spec.OneShot { // a one-shot command makes one request, and the others notice at once
+	if v.used > 0 && !spec.OneShot { // a one-shot command makes one request, and the others notice soon
 		before = max(before, 1)
 	}
 	m := meta{version: 1, epoch: before + 1, sequence: st.sequence + 1, expires: int64(now), ttl: ttlOf(spec)}

@@ -10,7 +10,7 @@ import (
 
 const (
 	touchEvery  = time.Second
-	soonTouch   = 150 * time.Millisecond // after the share has changed
+	soonTouch   = 150 * time.Millisecond // after the share has changed, or another process has created the pool
 	soonTouches = 4                      // at most, in a row
 )
 

@@ -96,7 +96,7 @@ func (st *state) user() string {
 func (st *state) show() {
 	for {
 		ctx, end := context.WithTimeout(st.life, st.store.timeout)
-		cancel, err := st.store.redis.Subscribe(ctx, st.user(), func(string) { st.check() }, st.check)
+		cancel, err := st.store.redis.Subscribe(ctx, st.user(), func(string) { st.check(soonTouch) }, func() { st.check(0) })
 		end()
 		if err == nil {
 			<-st.life.Done()
@@ -109,13 +109,19 @@ func (st *state) show() {
 	}
 }
 
-// check makes a call without operations, which notices whether the pool was lost.
-func (st *state) check() {
+// check makes a call without operations, which notices whether the pool was lost. It waits before that: the process that
+// created the pool may be a one-shot command, whose request is granted at once.
+func (st *state) check(wait time.Duration) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if !st.closed {
-		st.running.Go(func() { _ = st.apply(st.life, nil) }) // an outage begins if it fails
+	if st.closed {
+		return
 	}
+	st.running.Go(func() {
+		if sleep.For(st.life, wait) {
+			_ = st.apply(st.life, nil) // an outage begins if it fails
+		}
+	})
 }
 
 // heard reads a message: sessions and numbers of tickets that were decided.

@@ -56,7 +56,7 @@ if what == 'make' then
  call('DEL', K)
  put(cmsgpack.unpack(ARGV[4]))
  call('PEXPIRE', K, ARGV[5])
- for _, channel in ipairs(listeners(ARGV[3])) do call('PUBLISH', channel, '') end -- they look at once
+ for _, channel in ipairs(listeners(ARGV[3])) do call('PUBLISH', channel, '') end -- they look soon
  return 'ok'
 end
 -- The second key has a field for each process: when it last stated its limits, and the statement. The field revision
