@@ -195,7 +195,7 @@ var stores = []struct {
 	open func(r *rig) string
 }{
 	{"file", func(r *rig) string { return "file:" + filepath.Join(r.home, "shared") }},
-	{"redis", func(r *rig) string { return redisrun.New(r.T).URL() }},
+	{"redis", func(r *rig) string { return redisrun.New(r.T).URL() + "?timeout=20s" }},
 }
 
 // The previous release and this version share a store, whichever comes first.

@@ -97,7 +97,7 @@ static_resources:
             typed_config:
               "@type": type.googleapis.com/envoy.extensions.filters.http.ratelimit.v3.RateLimit
               domain: api
-              timeout: 10s
+              timeout: 30s
               failure_mode_deny: true
               enable_x_ratelimit_headers: DRAFT_VERSION_03
               rate_limit_service:
@@ -195,7 +195,7 @@ func TestOneQuotaBehindEnvoy(t *testing.T) {
 	listens := regexp.MustCompile(`Envoy's rate limit service is on 127\.0\.0\.1:([0-9]+)`)
 	var gates []string
 	for range 2 {
-		gates = append(gates, started(t, listens, sluice, "serve", "--config", config, "--store", redis.URL(), "--listen", "127.0.0.1:0", "--envoy-listen=127.0.0.1:0")[1])
+		gates = append(gates, started(t, listens, sluice, "serve", "--config", config, "--store", redis.URL()+"?timeout=20s", "--listen", "127.0.0.1:0", "--envoy-listen=127.0.0.1:0")[1])
 	}
 	var arrived atomic.Int64
 	provider := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived.Add(1) }))
