@@ -49,8 +49,8 @@ func checkRoutes(routes map[string][]RouteChoice) (map[string][]RouteChoice, err
 // maxPerMTok is the highest price that is accepted, in dollars per million tokens.
 const maxPerMTok = 1_000_000
 
-// Tasks returns the kinds of task that have routes, sorted.
-func (g inside) Tasks() []string { return slices.Sorted(maps.Keys(g.routes)) }
+// tasks returns the kinds of task that have routes, sorted.
+func (g *Gate) tasks() []string { return slices.Sorted(maps.Keys(g.routes)) }
 
 // Route picks the model for a kind of task: the cheapest that has room now, otherwise the one that will have room
 // soonest. need is the expected cost of the request as far as it is known; for other units Route uses the recent
@@ -68,7 +68,7 @@ func (g *Gate) route(ctx context.Context, task, resource string, need []Amount) 
 	list, ok := g.routes[task]
 	if !ok {
 		e := &Error{Err: ErrUnknownTask, Message: fmt.Sprintf("unknown task %.80q", task)}
-		if e.Hint = fmt.Sprintf("there are routes for %s", strings.Join((inside{g}).Tasks(), ", ")); len(g.routes) == 0 {
+		if e.Hint = fmt.Sprintf("there are routes for %s", strings.Join(g.tasks(), ", ")); len(g.routes) == 0 {
 			e.Hint = "routes: in the configuration names the models for each kind of task"
 		}
 		return inspect.Route{}, e
@@ -201,7 +201,7 @@ func (g inside) CheaperOn(ctx context.Context, resource, model string) (string, 
 
 func (g *Gate) cheaper(ctx context.Context, resource, model, within string) (string, error) {
 	best, lowest := "", int64(0)
-	for _, task := range (inside{g}).Tasks() {
+	for _, task := range g.tasks() {
 		list := g.routes[task]
 		i := slices.IndexFunc(list, func(c RouteChoice) bool {
 			return c.Resource == resource && (c.Model == model || partOf(&c) == model)

@@ -87,38 +87,11 @@ func (b *Book) Learn(agent, model string, textBytes, input, output int64) {
 	}
 }
 
-// Error returns the error of the estimates for an agent's calls of a model. It is zero if none is remembered.
-func (b *Book) Error(agent, model string) Miss {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if e := b.pairs.peek(key{cut(agent), cut(model)}); e != nil {
-		return e.miss
-	}
-	return Miss{}
-}
-
-// ModelError is Error for all agents' calls of a model.
-func (b *Book) ModelError(model string) Miss {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if e := b.models.peek(key{model: cut(model)}); e != nil {
-		return e.miss
-	}
-	return Miss{}
-}
-
 // Overall returns the error of all estimates.
 func (b *Book) Overall() Miss {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.all.miss
-}
-
-// Len returns how many pairs of agent and model are remembered.
-func (b *Book) Len() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.pairs.entries)
 }
 
 // find returns the most specific known entry: of agent and model, of the model, or of all calls.

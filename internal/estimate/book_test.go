@@ -24,7 +24,7 @@ func TestBeforeAnythingIsKnown(t *testing.T) {
 	if b.Input("a", "m", 0) != 0 || b.Input("a", "m", -1) != 0 {
 		t.Error("no text has tokens")
 	}
-	if b.Error("a", "m") != (Miss{}) || b.Overall() != (Miss{}) || b.ModelError("m") != (Miss{}) || b.Len() != 0 {
+	if b.Error("a", "m") != (Miss{}) || b.Overall() != (Miss{}) || len(b.models.entries) != 0 || b.Len() != 0 {
 		t.Error("asking has left something")
 	}
 }
@@ -200,4 +200,21 @@ func TestConcurrentUse(t *testing.T) {
 	if n := b.Overall().Calls; n != 4000 {
 		t.Errorf("%d calls, want 4000", n)
 	}
+}
+
+// Error returns the error of the estimates for an agent's calls of a model. It is zero if none is remembered.
+func (b *Book) Error(agent, model string) Miss {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e := b.pairs.entries[key{cut(agent), cut(model)}]; e != nil {
+		return e.miss
+	}
+	return Miss{}
+}
+
+// Len returns how many pairs of agent and model are remembered.
+func (b *Book) Len() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.pairs.entries)
 }

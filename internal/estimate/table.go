@@ -18,9 +18,6 @@ func (t *table) get(k key) *entry {
 	return e
 }
 
-// peek returns an entry without counting as a use.
-func (t *table) peek(k key) *entry { return t.entries[k] }
-
 // add creates an entry, which must not exist, and drops one if there are too many.
 func (t *table) add(k key, most int) *entry {
 	if t.entries == nil {

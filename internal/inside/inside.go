@@ -36,7 +36,6 @@ type Gate interface {
 	// Money and models.
 	BudgetState(ctx context.Context, agent, user string) (inspect.BudgetState, error)
 	ListPrice(resource, model string, usage []sluice.Amount) (micros int64, ok bool)
-	Tasks() []string
 	RouteOn(ctx context.Context, resource, task string, need ...sluice.Amount) (inspect.Route, error)
 	CheaperOn(ctx context.Context, resource, model string) (string, error)
 }
