@@ -46,7 +46,7 @@ func TestUsageIsSettled(t *testing.T) {
 	if out := book.Output("tester", "m", 0); out != 75 {
 		t.Errorf("the next estimate is %d, want what was learned and a margin", out)
 	}
-	if book.Error("tester", "m").Calls != 1 {
+	if book.Overall().Calls != 1 {
 		t.Error("nothing was learned of the estimate's error")
 	}
 }

@@ -155,6 +155,19 @@ func (c *Cluster) Owner(slot int) (int, error) {
 	return anyNode(c, func(s *Server) (int, error) { return c.ownerAt(s, slot) })
 }
 
+// Owners returns which node serves a slot, according to each node.
+func (c *Cluster) Owners(slot int) (said []string) {
+	for _, s := range c.nodes {
+		owner, err := c.ownerAt(s, slot)
+		if err != nil {
+			said = append(said, "("+err.Error()+")")
+			continue
+		}
+		said = append(said, strconv.Itoa(owner))
+	}
+	return said
+}
+
 // ownerAt returns the node that serves a slot, according to s.
 func (c *Cluster) ownerAt(s *Server, slot int) (int, error) {
 	r, err := s.ask(context.Background(), "CLUSTER", "SLOTS")
