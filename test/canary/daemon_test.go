@@ -54,7 +54,7 @@ func fleet(store, upstream, gone string) string {
 	fmt.Fprintf(&b, "  gone: {upstream: \"http://%s\", client_deadline: 1s, dead_letters: on, limits: [{name: own, size: 1000/h}]}\n", gone)
 	fmt.Fprintf(&b, "  plain: {upstream: \"%s\", client_deadline: 1s, limits: [{name: own, size: 1000/h}]}\n", strings.Replace(upstream, "http:", "https:", 1)) // it speaks no TLS
 	fmt.Fprintf(&b, "  injected: {upstream: \"%s/fine\", inject: {header: x-api-key, env: INJECTED}, limits: [{name: own, size: 1000/h}]}\n", upstream)
-	fmt.Fprintf(&b, "  ring: {upstream: \"%s/unauthorized\", keys: [{env: RING_A}, {env: RING_B}], inject: {header: x-api-key}, limits: [{name: own, size: 1000/h}]}\n", upstream)
+	fmt.Fprintf(&b, "  ring: {upstream: \"%s/unauthorized\", client_deadline: 1s, keys: [{env: RING_A}, {env: RING_B}], inject: {header: x-api-key}, limits: [{name: own, size: 1000/h}]}\n", upstream)
 	return b.String()
 }
 

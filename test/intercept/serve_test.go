@@ -175,7 +175,7 @@ func TestServeForwardWithoutTokens(t *testing.T) {
 	t.Parallel()
 	need(t, "curl")
 	r := begin(t, nil, "")
-	_, stderr := r.sluice(69, "serve", "--listen", "127.0.0.1:0", "--forward-listen", "0.0.0.0:0")
+	_, stderr := r.sluice(64, "serve", "--listen", "127.0.0.1:0", "--forward-listen", "0.0.0.0:0")
 	if !strings.Contains(stderr, "there are no tokens") || !strings.Contains(stderr, "hint: ") {
 		t.Errorf("it says %s", stderr)
 	}
