@@ -347,7 +347,6 @@ F.pool_Pool_apply = function(i) -- internal/pool/pool.go:337
  elseif t2_ == 14 then F.pool_Pool_gone(op)
  else F.pool_refuse(op, 9, -1, 0) end
 end
-F.order_Queue_Len = function() return counts[3] end -- internal/order/queue.go:193
 F.pool_Pool_serve = function() -- internal/pool/serve.go:10
  once[2] = 0
  if counts[3] == 0 then return end
@@ -1221,17 +1220,12 @@ F.pool_Pool_defOf = function(in_) -- internal/pool/model.go:28
  if m[9] ~= once[in_[11]+156] then m[9] = once[in_[11]+156] end
  return m
 end
-F.pool_Pool_ring = function(in_) -- internal/pool/insts.go:164
- if in_[15] == 0 then return nil end
- return S_rings[in_[15]] or ld(S_rings, in_[15])
-end
 F.policy_Pace_Take = function(p, t, amount, size, window) -- internal/policy/pace.go:38
  if p[2] ~= t then p[2], p[3], p[4] = t, p[1], 0 end
  p[4] = p[4] + amount
  if p[4] > 0 then p[1] = min((p[3] > t and p[3] or t) + (ceil((p[4] * window) / size)), t + window)
  else p[1] = p[3] - F.policy_Gap(-p[4], size, window) end
 end
-F.pool_Pool_age = function() return floor(once[1] / 2^(20)) % 4294967296 end -- internal/pool/insts.go:304
 F.meter_Meter_TakeAll = function(m, d, r, t, mark, amount, mode) -- internal/meter/charge.go:40
  if d[1] == 3 then m[4] = m[4] + amount
  elseif mode == 0 then F.meter_Meter_add(m, d, r, t, amount)
@@ -1324,7 +1318,6 @@ F.pool_Pool_paced = function(s, in_, d, amount) -- internal/pool/fast.go:157
  end
  return once[10] ~= 0 or not F.policy_Pace_AllowsAll(pace, once[1], amount, in_[1], d[4])
 end
-F.meter_Meter_IsStock = function(m, d) return (d[1] == 2 and m[8] ~= 0) end -- internal/meter/meter.go:59
 F.meter_Meter_Open = function(m, d, r) -- internal/meter/meter.go:80
  return ((r == nil or r[5] == 0) and m[1] or F.meter_Meter_less(m, r[5])) - ((d[9] == 0) and 0 or quo(mul(m[1], d[9]), 4096))
 end
@@ -1352,10 +1345,6 @@ F.pool_Pool_binds = function(in_, d) -- internal/pool/stock.go:290
  if cfg[29] == 0 then return false
  elseif cfg[32] ~= 0 then return true end
  return d[1] == 2 and (cfg[29] > 0 and (cfg[32] ~= 0 or d[4] >= quo(600000000000, 1000))) and (((d[1] == 2 and in_[8] ~= 0)) or cfg[31] ~= 0)
-end
-F.pool_Pool_threshold = function(class) -- internal/pool/stock.go:193
- if class == 0 then return cfg[30] end
- return cfg[29]
 end
 F.pool_Pool_took = function(class, requests, amount, in_, d) -- internal/pool/stock.go:89
  if d[1] == 2 then
@@ -1810,12 +1799,6 @@ F.pause_State_pass = function(g, t) -- internal/pause/pause.go:96
  if g[1] == 3 and g[11] ~= 0 and quo(t - g[11], 500000) >= 20 then g[1] = 0 end
 end
 F.pause_until = function(phase, at) return {0,phase,at,at} end -- internal/pause/pause.go:93
-F.pause_State_Idle = function(g, t) -- internal/pause/pause.go:74
- return g[1] == 0 and g[4] == 0 and g[5] == 0 and t - (g[3] > g[2] and g[3] or g[2]) >= 600000000
-end
-F.pause_State_Abandoned = function(g, t) -- internal/pause/pause.go:80
- return g[1] ~= 1 and g[6] == 0 and t - (g[3] > g[2] and g[3] or g[2]) >= 3600000000
-end
 F.pool_Pool_valid = function(op) -- internal/pool/acquire.go:70
  if max(#op[4], #op[5], #op[6], #op[7], #op[8]) > 256 then return false end
  for k = 0, cfg[4] - 1 do if u64(op[k+13]) > 1099511627776 then return false end end
@@ -2297,7 +2280,6 @@ F.pause_State_Pause = function(g, t, wait) -- internal/pause/pause.go:256
  F.pause_State_pass(g, t)
  F.pause_State_hold(g, t, wait < 2678400000000 and wait or 2678400000000)
 end
-F.pool_Pool_lossHolds = function() return once[146] ~= 0 and once[1] - once[146] < 3000000 end -- internal/pool/forget.go:59
 F.pause_State_Resume = function(g, t) -- internal/pause/pause.go:284
  F.pause_State_pass(g, t)
  if g[1] == 1 or g[1] == 2 then
@@ -2536,7 +2518,6 @@ F.pool_Pool_findRival = function(heads) -- internal/pool/serve.go:101
  end
  return 0
 end
-F.order_Queue_Closed = function(h, pass) return (S_qlanes[h[2]] or ld(S_qlanes, h[2]))[24] == pass end -- internal/order/heads.go:113
 F.order_Queue_Ticket = function(w) return (S_qwaiters[w] or ld(S_qwaiters, w))[4] end -- internal/order/queue.go:208
 F.order_Queue_Held = function(h) -- internal/order/heads.go:116
  local t1_ = T[4]
@@ -2754,7 +2735,6 @@ F.meter_Meter_hold = function(m, d, amount) -- internal/meter/charge.go:80
  m[4] = m[4] + amount
  if (d[1] == 2 and m[8] ~= 0) then m[5] = m[5] + amount end
 end
-F.meter_Meter_isFixed = function(m, d) return d[1] == 2 and m[8] ~= 0 end -- internal/meter/meter.go:63
 F.meter_Ring_lower = function(r, from, to, amount) -- internal/meter/ring.go:90
  local k = max((from - fmod(from, 30000000)) / 30000000, ((to - fmod(to, 30000000)) / 30000000) - 8 + 1)
  while r ~= nil and k <= ((to - fmod(to, 30000000)) / 30000000) do
@@ -2783,32 +2763,12 @@ F.meter_Meter_Room = function(m, d, r) -- internal/meter/meter.go:72
  if m[1] == 0 then return 1099511627776 end
  return (((r == nil or r[5] == 0) and m[1] or F.meter_Meter_less(m, r[5])) - ((d[9] == 0) and 0 or quo(mul(m[1], d[9]), 4096))) - F.meter_Meter_Used(m, d, r)
 end
-F.pool_headerTime_slowerThan = function(h, h_o, d, r) -- internal/pool/header.go:39
- return h[h_o+18] > 0 and d[2] == 0 and h[h_o+18] > (2 * ((r == nil or r[4] == 0) and d[6] or r[4]))
-end
-F.meter_SlackOf = function(d, r) return ((r == nil or r[4] == 0) and d[6] or r[4]) end -- internal/meter/ring.go:177
-F.pool_Pool_alive = function(class) -- internal/pool/leases.go:36
- return cfg[49] > 0 and (once[1] < once[class+11] or F.order_Queue_Waiting(class + 1) > 0 or (class == 0 and (counts[0+5]) > 0))
-end
 F.policy_Pace_AllowsAll = function(p, t, amount, size, window) -- internal/policy/pace.go:32
  return (p[1] > t and p[1] or t) + (ceil((amount * window) / size)) < t + F.policy_Gap(max((size - fmod(size, 20)) / 20, 1), size, window)
 end
-F.meter_Meter_Capacity = function(m, r) -- internal/meter/meter.go:91
- if r == nil or r[5] == 0 then return m[1] end
- return F.meter_Meter_less(m, r[5])
-end
-F.meter_Meter_Withheld = function(m, d) -- internal/meter/meter.go:83
- if d[9] == 0 then return 0 end
- return quo(mul(m[1], d[9]), 4096)
-end
-F.pool_Pool_pacesPlan = function(in_, class) -- internal/pool/plan.go:4
- return class > 0 and cfg[28] ~= 0 and (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[13] ~= 0
-end
-F.pool_Pool_lightBinds = function(d) return cfg[29] > 0 and (cfg[32] ~= 0 or d[4] >= quo(600000000000, 1000)) end -- internal/pool/stock.go:285
 F.policy_Breaker_Sent = function(b, b_o, t) -- internal/policy/breaker.go:204
  if b[b_o+9] ~= 0 and t - b[b_o+13] < 10000000 then b[b_o+14] = b[b_o+14] + 1 end
 end
-F.pool_Pool_past = function(s) return s[5] == 0 and s[8] == 0 and once[1] - s[3] >= 600000000 end -- internal/pool/sessions.go:180
 F.pool_Pool_unstated = function(tk, o) -- internal/pool/fast.go:263
  local n = 0
  for limit = 0, cfg[4] - 1 do if o[limit+5] > 0 then n = n + 1 end end
@@ -3048,9 +3008,6 @@ F.pool_Pool_unsent = function(tk) -- internal/pool/history.go:131
   for k = 0, tk[25] - 1 do F.pool_Pool_settled(tk, tk, (k)*5+35, -tk[(k)*5+36]) end
  end
 end
-F.pool_pauseRec_covers = function(g, model, key) -- internal/pool/pauses.go:26
- return (band(g[13], 4) == 0 or g[14] == model) and (band(g[13], 16) == 0 or g[15] == key)
-end
 F.pause_State_Lost = function(g, t, ticket, unsent) -- internal/pause/pause.go:309
  F.pause_State_pass(g, t)
  if (g[1] ~= 2 and g[1] ~= 1) or g[6] ~= ticket then return end
@@ -3084,13 +3041,11 @@ F.pool_Pool_touch = function(i) -- internal/pool/insts.go:261
  F.meter_Meter_Advance(in_, d, r, once[1])
  return in_, d, r
 end
-F.meter_Meter_Idle = function(m) return m[4] == 0 and m[5] == 0 and m[9] == 0 end -- internal/meter/meter.go:102
 F.pool_Pool_strike = function(limit, i) -- internal/pool/crowd.go:76
  if (S_limits[limit+1] or ld(S_limits, limit+1))[7] == 0 then return end
  once[limit+65] = once[limit+65] - 1
  if once[limit+81] == i then once[limit+81] = 0 end
 end
-F.pool_caller_lastSeen = function(c) return max(c[13], mul(c[2], 2^(20))) end -- internal/pool/callers.go:107
 F.pool_Pool_sweepSession = function() -- internal/pool/sessions.go:196
  local s = S_sessions[once[24]] or ld(S_sessions, once[24])
  if s[3] == 0 or not (s[5] == 0 and s[8] == 0 and once[1] - s[3] >= 600000000) then return end
@@ -3099,7 +3054,6 @@ F.pool_Pool_sweepSession = function() -- internal/pool/sessions.go:196
  slabFree(S_sessions, once[24])
  once[27] = 0
 end
-F.pool_roundFree = function(t) return quo(t + 1000000 - 1, 1000000) * 1000000 end -- internal/pool/members.go:42
 F.pool_Pool_setShare = function(m, share) -- internal/pool/members.go:184
  once[151] = once[151] + (((share == 0) and 0 or (4503599627370496 - fmod(4503599627370496, share)) / share) - F.pool_partOf(m[5]))
  m[5] = share
@@ -3289,9 +3243,6 @@ F.pool_wheel_leave = function(w, w_o, t) -- internal/pool/wheel.go:72
   t2_[20] = t[20]
  else w[w_o+6] = t[20] end
  t[6], t[20], t[21] = 0, 0, 0
-end
-F.meter_Meter_pending = function(m, d, r, c, c_o) -- internal/meter/charge.go:262
- return d[1] == 0 and c[c_o+3] == 2 and F.meter_Ring_live(r, d, c[c_o+2])
 end
 F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o) -- internal/meter/charge.go:294
  if d[1] == 3 then m[4] = m[4] - amount
@@ -3664,10 +3615,6 @@ F.pause_State_hold = function(g, t, wait) -- internal/pause/pause.go:262
  if g[1] == 1 then quiet = quiet > g[9] and quiet or g[9] end
  F.pause_State_pause(g, t, max(t + wait, ((g[1] == 1) and g[2] or t)), quiet)
 end
-F.policy_mirrored = function(k) return floor(reverse16(k % 65536) / 2^(1)) end -- internal/policy/scatter.go:48
-F.pool_Pool_heedsLoss = function(limit) -- internal/pool/forget.go:82
- return band(cfg[61], (1 * 2^(limit))) ~= 0 and (S_defs[limit+1] or ld(S_defs, limit+1))[2] ~= 2 and cfg[limit+62] <= 600000000
-end
 F.meter_Meter_Lose = function(m, d, r, t, lost) -- internal/meter/withheld.go:44
  local mark, more = lost + d[8], m[1] - F.meter_Meter_Used(m, d, r)
  if m[1] == 0 or more <= 0 then return end
@@ -3822,8 +3769,6 @@ F.pool_Pool_strictFrom = function(phase) -- internal/pool/pauses.go:182
  end
  return copy_(s, 0, 2)
 end
-F.order_Head_Class = function(h) return h[3] end -- internal/order/heads.go:18
-F.pool_rankOf = function(class) return class + 1 end -- internal/pool/ticket.go:176
 F.order_Queue_ParkedBefore = function(w, on) -- internal/order/park.go:60
  local h, seq = F.order_onHash(on), (S_qwaiters[w] or ld(S_qwaiters, w))[5]
  local i, p = indexSeek(X.spotIx, h, 0)
@@ -3859,10 +3804,6 @@ F.order_Queue_spotOf = function(on, lane) -- internal/order/park.go:92
  return i
 end
 F.pool_inst_begin = function(in_, pass) if in_[20] ~= pass then in_[20], in_[21], in_[14] = pass, 0, 0 end end -- internal/pool/serve.go:213
-F.pool_inst_claimed = function(in_, pass) -- internal/pool/serve.go:205
- if in_[20] ~= pass then return 0 end
- return in_[21]
-end
 F.meter_Meter_ReadyAt = function(m, d, r, t, need) -- internal/meter/ready.go:8
  if m[1] == 0 then return t end
  local at = F.meter_Meter_readyWithin(m, d, r, t, need, (((r == nil or r[5] == 0) and m[1] or F.meter_Meter_less(m, r[5])) - ((d[9] == 0) and 0 or quo(mul(m[1], d[9]), 4096))))
@@ -3941,7 +3882,6 @@ F.meter_Meter_fill = function(m, d, r, amount) -- internal/meter/meter.go:176
  m[5] = m[5] + amount
  F.meter_Meter_clamp(m, d)
 end
-F.meter_Meter_slices = function(m, d) return d[1] == 1 or (d[1] == 2 and m[8] == 0) end -- internal/meter/meter.go:66
 F.meter_Ring_at = function(r, slice) return r.slot, (slice % 512) end -- internal/meter/ring.go:129
 F.meter_Meter_settlePending = function(m, d, r, t) -- internal/meter/meter.go:161
  while r[3] > 0 and mul(r[1] + 1, d[5]) <= t do
@@ -4003,11 +3943,6 @@ F.meter_Meter_Used = function(m, d, r) -- internal/meter/meter.go:47
  elseif (d[1] == 2 and m[8] ~= 0) then return m[5]
  else return m[5] + m[4] end
 end
-F.meter_SlowBeyond = function(d, r) return 2 * ((r == nil or r[4] == 0) and d[6] or r[4]) end -- internal/meter/charge.go:88
-F.meter_Ring_slack = function(r, d) -- internal/meter/ring.go:169
- if r == nil or r[4] == 0 then return d[6] end
- return r[4]
-end
 F.order_Queue_Waiting = function(c) return counts[c+5] end -- internal/order/queue.go:199
 F.meter_Meter_less = function(m, cut) return m[1] - F.meter_ceilDiv(mul(m[1], cut), 1000) end -- internal/meter/meter.go:99
 F.pool_sums_leaves = function(s, room) if s[5] ~= 0 then s[2] = room end end -- internal/pool/fast.go:294
@@ -4030,7 +3965,6 @@ F.pool_Pool_usedLessBefore = function(l, t, unit, less) -- internal/pool/tallies
   pd[unit+12] = max(pd[unit+12] - less, 0)
  end
 end
-F.pool_step = function(due) return quo(due + 100000 - 1, 100000) end -- internal/pool/wheel.go:24
 F.order_Queue_count = function(l, m, n, cost) -- internal/order/queue.go:327
  local pt, pt_o = l, (m[10])*39+33
  m[6] = m[6] + n
@@ -4492,10 +4426,6 @@ F.pool_Pool_judgeStock = function(st, in_, room) -- internal/pool/stock.go:278
  F.policy_Breaker_Judge(b, b_o, (F.pool_Pool_rule()), once[1], in_[8], room > 0 and room or 0)
  return b, b_o
 end
-F.pause_plausible = function(hint) -- internal/pause/pause.go:227
- if hint > 2678400000000 then return 0 end
- return hint
-end
 F.pause_State_prolong = function(g, end_, every) -- internal/pause/pause.go:205
  if end_ > g[2] then
   g[2], g[10] = end_, every
@@ -4506,10 +4436,6 @@ F.pause_pauseFor = function(hint, b, b_o, n) -- internal/pause/pause.go:234
  if hint <= 0 then return F.pause_Backoff_after(b, b_o, n) end
  local least = F.pause_Backoff_after(({1000000,2,86400000000}), 0, n)
  return min(hint > least and hint or least, 86400000000)
-end
-F.pause_State_end = function(g, t) -- internal/pause/pause.go:271
- if g[1] == 1 then return g[2] end
- return t
 end
 F.pause_State_pause = function(g, t, end_, quiet) g[1], g[3], g[2], g[9], g[6] = 1, t, end_, quiet, 0 end -- internal/pause/pause.go:279
 F.pool_ownBurst = function(l) return l[4] > 0 and l[11] == 0 and l[5] ~= l[4] end -- internal/pool/model.go:249
@@ -4631,7 +4557,6 @@ F.flat_Tree_replace = function(root, root_o, parent, old, now_) -- internal/flat
  else p[5] = now_ end
 end
 F.flat_Key_Less = function(k, l) return k[1] < l[1] or (k[1] == l[1] and k[2] < l[2]) end -- internal/flat/tree.go:21
-F.order_Strictness_in = function(s, k) return s[1] ~= 0 or ((s[2] and true or false) and s[2](k)) end -- internal/order/heads.go:33
 F.order_Queue_rankOf = function(class, lead, seq, strict) -- internal/order/heads.go:156
  if strict or cfg[84] == 1 then return {class,lead,seq}
  elseif cfg[84] == 2 then return {seq,0,0}
@@ -4773,10 +4698,6 @@ F.meter_Ring_stood = function(r, t, level) -- internal/meter/ring.go:64
  local m, m_o = r, (fmod((t - fmod(t, 30000000)) / 30000000, 8))*2+8
  if m[m_o+1] == ((t - fmod(t, 30000000)) / 30000000) then m[m_o+2] = m[m_o+2] < level and m[m_o+2] or level
  else m[m_o+1], m[m_o+2] = (t - fmod(t, 30000000)) / 30000000, level end
-end
-F.meter_Meter_certain = function(m) -- internal/meter/meter.go:196
- if m[6] > 0 then return m[5] - 1 end
- return m[5]
 end
 F.meter_Ring_came = function(r, d, t, amount) -- internal/meter/ring.go:31
  if t - r[(fmod(r[25], 8))*2+9] >= ((d[4] - fmod(d[4], 64)) / 64) then
@@ -4955,7 +4876,6 @@ F.order_Queue_memberOf = function(lane, class, agent) -- internal/order/index.go
  F.order_Queue_enterIdle(i)
  return i
 end
-F.order_Queue_Lanes = function() return slabLen(S_qlanes) end -- internal/order/queue.go:196
 F.meter_Rate = function(size, window, capacity) -- internal/meter/def.go:84
  local n, w, err = 0, 0, nil
  n, w = size, window
@@ -5079,7 +4999,6 @@ F.meter_nextReset = function(reset, window, t) -- internal/meter/def.go:139
  while next_ <= t do next_ = next_ + window end
  return next_
 end
-F.policy_Shares_unused = function(s, class) return max(F.policy_Shares_Guaranteed(s, class) - s[class+10], 0) end -- internal/policy/share.go:31
 F.policy_Shares_Guaranteed = function(s, class) -- internal/policy/share.go:17
  if band(s[18], (1 * 2^(class))) == 0 then return 0 end
  local sum_ = 0
@@ -5088,10 +5007,6 @@ F.policy_Shares_Guaranteed = function(s, class) -- internal/policy/share.go:17
   if band(s[18], (1 * 2^(i))) ~= 0 then sum_ = sum_ + w end
  end
  return mul((s[1] - fmod(s[1], sum_)) / sum_, s[class+2]) + quo(mul(fmod(s[1], sum_), s[class+2]), sum_)
-end
-F.policy_Breaker_tooFewAt = function(b, b_o) -- internal/policy/breaker.go:162
- if b[b_o+12] < 3 then return b[b_o+4] end
- return (F.policy_Breaker_at(b, b_o, b[b_o+12] - 3))[1] + 120000000 + 1
 end
 F.order_Queue_rebind = function(i, costs) -- internal/order/index.go:85
  local l = S_qlanes[i] or ld(S_qlanes, i)
@@ -5137,9 +5052,6 @@ F.policy_Breaker_age = function(b, b_o, t) -- internal/policy/breaker.go:140
   end
  end
  F.policy_Breaker_forget(b, b_o, t - 120000000)
-end
-F.policy_Breaker_underPressure = function(b, b_o, t) -- internal/policy/breaker.go:157
- return b[b_o+1] ~= 0 and b[b_o+8] == 0 and b[b_o+7] >= b[b_o+2] and t - b[b_o+7] <= 120000000
 end
 F.policy_Breaker_follow = function(b, b_o, t, reset) -- internal/policy/breaker.go:104
  if reset <= 0 then

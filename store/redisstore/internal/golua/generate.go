@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"go/types"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -52,7 +54,12 @@ func Generate(root string) (out Output, err error) {
 	}
 	tr.cfg.at("widest", 1)
 	out.Layout = tr.layout()
-	out.Lua = tr.declarations(out.Layout) + tidy(inline(tr.out.String(), tr.kinds))
+	main, err := os.ReadFile(filepath.Join(root, "store/redisstore/lua/main.lua"))
+	if err != nil {
+		return out, err
+	}
+	declarations := tr.declarations(out.Layout)
+	out.Lua = declarations + tidy(dropUnused(inline(tr.out.String(), tr.kinds), declarations+string(main)))
 	return out, nil
 }
 

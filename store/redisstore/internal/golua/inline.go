@@ -55,6 +55,7 @@ var (
 	identifier = regexp.MustCompile(`[A-Za-z_]\w*`)
 	plainArg   = regexp.MustCompile(`^([A-Za-z_]\w*|\d+)$`)
 	slotArg    = regexp.MustCompile(`^[A-Za-z_]\w*\[([A-Za-z_]\w*\+)?\d+\]$`)
+	usedName   = regexp.MustCompile(`\bF\.(\w+)`)
 	callOf     = regexp.MustCompile(`F\.(\w+)\(`)
 	localNames = regexp.MustCompile(`\blocal ([\w, ]+)|\bfor (\w+) =|\bfunction\(([\w, ]*)\)`)
 )
@@ -79,6 +80,27 @@ func inline(lua string, kinds map[string]byte) string {
 		lua = strings.Join(functions, "")
 	}
 	return strings.ReplaceAll(lua, stays, "")
+}
+
+// dropUnused leaves out functions that neither the others nor callers use any more.
+func dropUnused(lua, callers string) string {
+	functions := strings.SplitAfter(lua, "\nend\n")
+	for {
+		used := map[string]int{}
+		for _, text := range append(functions, callers) {
+			for _, m := range usedName.FindAllStringSubmatch(text, -1) {
+				used[m[1]]++
+			}
+		}
+		n := len(functions)
+		functions = slices.DeleteFunc(functions, func(f string) bool {
+			m := header.FindStringSubmatch(f)
+			return m != nil && used[m[1]] == 1 // by its definition
+		})
+		if len(functions) == n {
+			return strings.Join(functions, "")
+		}
+	}
 }
 
 // stays marks a call that is not replaced again.

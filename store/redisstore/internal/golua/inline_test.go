@@ -81,3 +81,11 @@ end
 		}
 	}
 }
+
+func TestFunctionsThatNothingUsesAreLeftOut(t *testing.T) {
+	const functions = "F.a = function() -- a.go:1\n return F.b()\nend\nF.b = function() -- a.go:2\n return 1\nend\nF.c = function() -- a.go:3\n return F.d()\nend\nF.d = function() -- a.go:4\n return 2\nend\n"
+	want := functions[:strings.Index(functions, "F.c =")] // d has no caller without c
+	if got := dropUnused(functions, "F.a()"); got != want {
+		t.Errorf("left: %s", got)
+	}
+}
