@@ -60,7 +60,7 @@ func (p *Pool) sessionOf(id uint64) *session {
 // due.
 func (p *Pool) keep(op *store.Op) {
 	op.Result.State = store.Unknown
-	if i := p.findSession(op.ID.Session); i != 0 && op.Alive <= store.MaxTTL {
+	if i := p.findSession(op.ID.Session); i != 0 && !p.past(p.sessions.At(i)) && op.Alive <= store.MaxTTL {
 		s := p.sessions.At(i)
 		s.kept = max(s.kept, p.now+op.Alive.Microseconds())
 		op.Result.State = store.Granted

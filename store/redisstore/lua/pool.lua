@@ -1921,7 +1921,7 @@ end
 F.pool_Pool_keep = function(op) -- internal/pool/sessions.go:61
  op[45] = 4
  local i = F.pool_Pool_findSession(op[2])
- if i ~= 0 and op[30] <= 86400000000000 then
+ if i ~= 0 and not F.pool_Pool_past((S_sessions[i] or ld(S_sessions, i))) and op[30] <= 86400000000000 then
   local s = S_sessions[i] or ld(S_sessions, i)
   s[4] = max(s[4], once[1] + quo(op[30], 1000))
   op[45] = 0
@@ -2769,6 +2769,7 @@ end
 F.policy_Breaker_Sent = function(b, b_o, t) -- internal/policy/breaker.go:204
  if b[b_o+9] ~= 0 and t - b[b_o+13] < 10000000 then b[b_o+14] = b[b_o+14] + 1 end
 end
+F.pool_Pool_past = function(s) return s[5] == 0 and s[8] == 0 and once[1] - s[3] >= 600000000 end -- internal/pool/sessions.go:180
 F.pool_Pool_unstated = function(tk, o) -- internal/pool/fast.go:263
  local n = 0
  for limit = 0, cfg[4] - 1 do if o[limit+5] > 0 then n = n + 1 end end
