@@ -11,19 +11,28 @@ import (
 // answered differently.
 func TestAForgottenSessionIsUnknownBeforeItIsSwept(t *testing.T) {
 	now := store.Time(1_700_000_000_000_000)
-	p, err := New(classesSpec(hourly(10)), now)
+	p, err := New(classesSpec(hourly(1000)), now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ops := []store.Op{{Kind: store.OpAcquire, ID: store.ID{Session: 7}, Agent: "a", TTL: time.Minute, Wait: -1}}
-	p.Apply(now, ops)
-	p.Apply(now, []store.Op{{Kind: store.OpClose, ID: ops[0].Result.ID}})
-	beat := []store.Op{{Kind: store.OpPoll, ID: store.ID{Session: 7}, Alive: time.Second}}
-	if p.Apply(now, beat); beat[0].Result.State != store.Ended {
-		t.Errorf("the heartbeat of a session without tickets: %v", beat[0].Result.State)
+	const most = 100 // so that the sweep of one step does not see them all
+	for id := range uint64(most) {
+		ops := []store.Op{{Kind: store.OpAcquire, ID: store.ID{Session: id + 1}, Agent: "a", TTL: time.Minute, Wait: -1}}
+		p.Apply(now, ops)
+		p.Apply(now, []store.Op{{Kind: store.OpClose, ID: ops[0].Result.ID}})
+	}
+	beat := func(id uint64) store.State {
+		ops := []store.Op{{Kind: store.OpPoll, ID: store.ID{Session: id}, Alive: time.Second}}
+		p.Apply(now, ops)
+		return ops[0].Result.State
+	}
+	if state := beat(most); state != store.Ended {
+		t.Errorf("the heartbeat of a session without tickets: %v", state)
 	}
 	now = now.Add(sessionMemory * time.Microsecond)
-	if p.Apply(now, beat); beat[0].Result.State != store.Unknown {
-		t.Errorf("the heartbeat of a forgotten session: %v", beat[0].Result.State)
+	for id := range uint64(most) {
+		if state := beat(id + 1); state != store.Unknown {
+			t.Fatalf("the heartbeat of the forgotten session %d: %v", id+1, state)
+		}
 	}
 }
