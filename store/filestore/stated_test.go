@@ -24,6 +24,7 @@ func TestSizesOfSeveralProcesses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			t.Cleanup(func() { _ = s.Close() }) // Windows removes no files that are open
 			return storetest.Process{Store: s, Beat: func() {}, Kill: s.Kill}
 		}}
 	})
