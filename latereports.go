@@ -73,7 +73,7 @@ type report struct {
 // isLate reports whether the ticket's answer and close may be reported late.
 func (t *Ticket) isLate() bool {
 	l := &t.resource.late
-	return t.own && !t.held && l.on && !l.held.Load() && !l.failing.Load() && !(t.resource.observe && t.resource.isAway())
+	return t.own && !t.held && l.on && !l.held.Load() && !l.failing.Load() && (!t.resource.observe || !t.resource.isAway())
 }
 
 // answerLate queues the report of an ok answer. It returns false if the answer must be reported at once.

@@ -92,10 +92,10 @@ func inQuery(query, name string) string {
 		}
 		var b strings.Builder
 		for i := 0; i < len(value); i++ {
-			switch c := value[i]; {
-			case c == '+':
+			switch c := value[i]; c {
+			case '+':
 				b.WriteByte(' ')
-			case c == '%':
+			case '%':
 				n, err := strconv.ParseUint(value[min(i+1, len(value)):min(i+3, len(value))], 16, 8)
 				if err != nil {
 					return ""

@@ -206,7 +206,7 @@ func (s *socket) fromClient() error {
 			switch {
 			case call.Cancels && s.withdraw(&call):
 				continue
-			case call.Starts && !(call.Follows && s.isBusy()):
+			case call.Starts && (!call.Follows || !s.isBusy()):
 				s.start(kind, message, &call)
 				continue
 			}

@@ -203,10 +203,10 @@ func (s *screen) report(r *reportJSON) {
 			s.line("  %d of them would have been held or refused: mode observe sends every request at once", n)
 		}
 		if n := one.Total.Slowed; n > 0 {
-			s.line("  %s slowed by a budget that has to last until its reset: sluice status shows budgets", wereOf(int64(n)))
+			s.line("  %s slowed by a budget that has to last until its reset: sluice status shows budgets", wereOf(n))
 		}
 		if n := one.Total.Unpriced; n > 0 {
-			s.line("  %s for models without a known price, reckoned at 10 usd per million tokens: prices: in the configuration names others", wereOf(int64(n)))
+			s.line("  %s for models without a known price, reckoned at 10 usd per million tokens: prices: in the configuration names others", wereOf(n))
 		}
 		if more := len(one.Callers) - manyCallers; more > 0 {
 			s.line("  and %d more callers: sluice report --json lists them all", more)

@@ -140,10 +140,10 @@ func judgements(list []judgement) *show.Table {
 		text := judged[j.Figure].text
 		within := func(i interval) show.Cell { return show.Cell{Text: text(i.Low) + " to " + text(i.High)} }
 		verdict := show.Cell{Text: verdicts[j.Verdict]}
-		switch {
-		case j.Verdict == "lower":
+		switch j.Verdict {
+		case "lower":
 			verdict.Colour = show.Green
-		case j.Verdict == "higher":
+		case "higher":
 			verdict.Colour = show.Amber
 		}
 		t.Add(show.Cell{Text: judged[j.Figure].name}, within(j.Before), within(j.After), verdict)

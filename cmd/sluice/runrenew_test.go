@@ -50,7 +50,7 @@ func TestRunAsksAgainWhenItsTicketHasEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer gate.Close() //nolint:errcheck // nothing is left in it
+	defer func() { _ = gate.Close() }()
 	r := &runner{s: &session{gate: gate}, quiet: true}
 	r.req = sluice.Request{Resource: "api", Agent: "a"}
 	ticket, err := r.turn(t.Context(), time.Minute)

@@ -40,13 +40,12 @@ func (r *reader) access(o object) error {
 		Start: start, End: start, Resource: o.text("resource"), Caller: o.text(callerFields...), User: o.text("user"), Class: o.text("class"), Model: o.text("model"),
 		Retry: o.yes("retry"),
 	}
-	switch status := o.text(statusFields...); {
-	case status == "":
+	status := o.text(statusFields...)
+	if status == "" {
 		return r.fail("it has no status: 200, 429 or another one")
-	default:
-		if s.Refused, s.Failed, ok = outcome(status); !ok {
-			return r.fail("its status is none: write it as 200 or 429")
-		}
+	}
+	if s.Refused, s.Failed, ok = outcome(status); !ok {
+		return r.fail("its status is none: write it as 200 or 429")
 	}
 	took := time.Duration(0)
 	if ms, ok := o.number(milliFields...); ok {

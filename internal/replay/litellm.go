@@ -87,7 +87,10 @@ func (r *reader) array(b *bufio.Reader) error {
 			return r.entry("it is no JSON object")
 		}
 		if err := r.spend(o); err != nil {
-			return r.entry(err.(*Error).Message)
+			if bad, ok := errors.AsType[*Error](err); ok {
+				return r.entry(bad.Message)
+			}
+			return err
 		}
 		if r.full() != nil {
 			return r.entry("it is more than the replay takes: cut the log into parts")

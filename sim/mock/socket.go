@@ -73,7 +73,7 @@ func (s *socket) close(code websocket.StatusCode, reason string) {
 func (s *socket) serve(ctx context.Context, message []byte, w http.ResponseWriter, answer func(x *exchange)) {
 	s.running.Go(func() {
 		defer func() {
-			if p := recover(); p == http.ErrAbortHandler {
+			if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // net/http panics with it as it is
 				_ = s.conn.CloseNow()
 			} else if p != nil {
 				panic(p)
