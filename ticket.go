@@ -226,13 +226,13 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 // request returns the request of the ticket, as far as it is remembered.
 func (t Ticket) request() *Request {
 	if t.note == nil {
-		return &nobody
+		return &unknownRequest
 	}
 	return &t.note.req
 }
 
-// nobody is the request of a ticket of which nothing is remembered. Nothing writes to it.
-var nobody Request
+// unknownRequest stands for the request of a ticket that only has an id. It is never written to.
+var unknownRequest Request
 
 // Close ends the ticket: the request is over. usage replaces the charges by the actual usage; units that it does not
 // name keep their estimate.

@@ -38,7 +38,7 @@ func (b *body) finish(how ending, err error) {
 	b.report(&failed)
 	f.over()
 	if u, ok := b.usage.(interface{ Free() }); ok {
-		u.Free() // since done is set, nobody else uses it
+		u.Free() // done is set, so no other goroutine uses it
 	}
 	if how != left {
 		b.a.cancel(nil) // otherwise Close does, after closing the connection

@@ -196,8 +196,8 @@ func ignore(error) error { return nil }
 // read reads the body into v, strictly. An empty body counts as an empty object.
 func (c *call) read(v any) error {
 	if kind := c.r.Header.Get("Content-Type"); kind != "" {
-		// The type of a form is what curl -d and Python's urllib send if nobody says otherwise. A page of another site gains
-		// nothing by it: a browser escapes the braces of a form, and gives every other way to send one its Origin.
+		// curl -d and Python's urllib send the type of a form by default. Accepting it lets no other site in: a browser escapes
+		// the braces of a form, and adds an Origin to every other request that it sends for a page. Foreign origins get 403.
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" && media != "application/x-www-form-urlencoded" {
 			return &Problem{Status: http.StatusUnsupportedMediaType, Detail: fmt.Sprintf("the body is %.80q", kind), Hint: "send application/json"}
 		}

@@ -145,7 +145,7 @@ func TestStepsOfACrowdSayTheSame(t *testing.T) {
 	}
 	for round := range 3 {
 		for i := range maxCallers + 500 {
-			if round > 0 && i < maxCallers-500 { // those that meet the bound
+			if round > 0 && i < maxCallers-500 { // only agents near the bound ask again
 				continue
 			}
 			now = now.Add(100 * time.Microsecond)

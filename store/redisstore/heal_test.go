@@ -349,7 +349,7 @@ func TestAFlushIsNoticedWhenAOneShotCommandMakesThePoolAnew(t *testing.T) {
 	await(t, "the loss is noticed", func() bool { return redisstore.Epoch(old.pool) == 2 })
 }
 
-// A fresh server, a flushed one that no process uses, and another database of the same server delay nobody.
+// A gate grants at once on a fresh server, on a flushed one without other processes, and beside users of another database.
 func TestAPoolThatNobodyUsesIsNotLost(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)

@@ -183,8 +183,7 @@ func TestTheNotesNameThePage(t *testing.T) {
 	}
 }
 
-// The configuration that the chart writes is one that the gate takes, and the pods are those that services, policies and scalers
-// select.
+// The gate accepts the configuration that the chart writes. Services, policies and scalers select the chart's pods.
 func TestTheGateTakesTheConfiguration(t *testing.T) {
 	sluice := built(t)
 	const node = "../../deploy/kubernetes/node.yaml"

@@ -144,7 +144,7 @@ func judgeConnection(err error) diagnosis {
 	case errors.Is(err, context.Canceled):
 		v.what = "the caller left before Redis answered"
 	case strings.HasPrefix(err.Error(), "received unknown message type"):
-		v.what, v.hint = "what answers there is not Redis", "is the port right? The store of a daemon is http://HOST:PORT"
+		v.what, v.hint = "the server there does not speak the Redis protocol", "check the port; the store of a daemon is http://HOST:PORT"
 	case errors.Is(err, rueidis.ErrNoSlot), strings.Contains(err.Error(), "the redis role is not master"):
 		v = diagnosis{fault: FaultNotRun, what: "no master is in charge of the key at this moment", hint: failoverHint}
 	case errors.Is(err, rueidis.ErrClosing):

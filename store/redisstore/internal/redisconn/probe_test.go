@@ -133,7 +133,7 @@ func TestOtherServers(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
-	expect(t, refuse(t, "redis://"+web.Listener.Addr().String()), FaultUnreachable, "is not Redis")
+	expect(t, refuse(t, "redis://"+web.Listener.Addr().String()), FaultUnreachable, "does not speak the Redis protocol")
 	expect(t, refuse(t, strings.Replace(redisrun.New(t).URL(), "redis://", "redis+sentinel://", 1)+"/m"), FaultUnfit, "is not a Sentinel")
 }
 
