@@ -14,7 +14,7 @@ ATONCE        ?= 3
 # Packages in which goroutines meet. Their tests run once: race runs them under the race detector and leaves out ALONE; unit runs only ALONE
 # of them. The code that decides starts no goroutines, so its packages are not here.
 CORE          := . ./store/filestore ./store/memstore ./store/redisstore ./store/redisstore/internal/redisconn ./store/remotestore \
-	./eventlog/... ./deadletter/... ./sluicehttp/... ./proxy/... ./daemon/... ./alert/... ./internal/estimate/... ./internal/history/... ./internal/ledger/...
+	./eventlog/... ./deadletter/... ./sluicehttp/... ./proxy/... ./daemon/... ./alert/... ./internal/estimate/... ./internal/history/... ./internal/ledger/... ./internal/reading
 # More such packages. Their dependencies take long to compile for the detector, so only test-all runs them under it.
 CORELARGE     := ./scaler/... ./internal/metrics/... ./internal/topview/... ./internal/redisrun/...
 # Groups of the suite with so many grants that a Redis takes minutes for them. They are about the pool alone: its code on a Redis is compared

@@ -56,6 +56,7 @@ type resource struct {
 	name     string
 	in       string // name of its pool
 	other    bool   // not named in the configuration
+	preset   bool   // built in, and not named in the configuration
 	keyed    bool   // tells API keys apart
 	settings *settings
 	limits   []store.Limit
@@ -107,7 +108,7 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 		return nil, wrap(fmt.Errorf("a time to live of %v is out of range: at most %v", cfg.TTL, store.MaxTTL))
 	}
 	r := &resource{name: name, settings: g.settings, limits: spec.Limits, ttl: cfg.TTL, use: int64(cfg.Use), slack: leastSlack(spec.Limits)}
-	r.breakerOpens, r.observe, r.paid = cfg.Breaker.Open, cfg.Observe, cfg.Paid
+	r.breakerOpens, r.observe, r.paid, r.preset = cfg.Breaker.Open, cfg.Observe, cfg.Paid, cfg.Preset
 	r.keyed = cfg.SplitKeys || tellsKeys(spec.Limits)
 	if r.ttl == 0 {
 		r.ttl = defaultTTL
@@ -337,6 +338,9 @@ func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) 
 	e := &Error{Resource: r.name, Agent: req.Agent, Reason: res.Reason.Code.String(), RetryAt: clockAt(res.Now).time(res.Reason.At)}
 	if i := int(res.Reason.Limit); i >= 0 && i < len(r.limits) {
 		e.Limit = r.limits[i].Name
+	}
+	if res.Reason.Behind != store.CodeNone {
+		e.behind = res.Reason.Behind.String()
 	}
 	switch {
 	case res.Reason.Code == store.CodeCapacity:

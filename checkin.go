@@ -45,10 +45,10 @@ func movedReason(machine string) string {
 // checkInResult returns the result of an agent's heartbeat.
 func (v *view) checkInResult(l *Lease) inspect.CheckInResult {
 	s := inspect.CheckInResult{NewWork: v.newWork(l.agent), Light: "green"}
-	var used int64
+	var most foremost
 	for i, name := range v.names {
-		if a := v.agentIn(i, l.agent, int(l.class)); a != nil && (s.Resource == "" || a.Used > used) {
-			s.Resource, s.Allocated, used = name, a.Allocated, a.Used
+		if a := v.agentIn(i, l.agent, int(l.class)); a != nil && most.is(v, i, a.Used) {
+			s.Resource, s.Allocated = name, a.Allocated
 			s.Light = v.snaps[i].Light.String()
 		}
 	}

@@ -212,3 +212,30 @@ func TestHeartbeatsWithoutLeases(t *testing.T) {
 		wantError(t, err, sluice.ErrInvalid)
 	})
 }
+
+// An agent that uses nothing yet is told about a resource of the configuration that is in use, not about an idle preset
+// whose name comes first.
+func TestHeartbeatTellsAboutAConfiguredResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := func(n int64) []sluice.Limit { return []sluice.Limit{rolling(n, time.Minute)} }
+		g := openConfig(t, sluice.Config{Resources: map[string]sluice.Resource{
+			"admob": {Limits: limits(900), Preset: true}, "github": {Limits: limits(500), Preset: true},
+			"api": {Limits: limits(100)}, "zoo": {Limits: limits(1000)},
+		}})
+		told := func(want string) {
+			t.Helper()
+			time.Sleep(2 * time.Second) // a new view
+			if s := checkIn(t, g, sluice.JoinRequest{Agent: "a"}); s.Resource != want {
+				t.Errorf("it is told %+v, want %s", s, want)
+			}
+			if a := agent(t, g, "a"); a.Resource != want {
+				t.Errorf("listed as %+v, want %s", a, want)
+			}
+		}
+		told("api")
+		pass(t, g, sluice.Request{Resource: "zoo", Agent: "b"})
+		told("zoo")
+		pass(t, g, sluice.Request{Resource: "github", Agent: "a"})
+		told("github")
+	})
+}

@@ -167,6 +167,9 @@ type Resource struct {
 	// Observe turns on mode observe: the gate counts and reports but never holds a request. An event reports each
 	// request that would have had to wait.
 	Observe bool
+	// Preset marks a built-in resource that the configuration does not name. While an agent uses no resource, views
+	// show its part of one that is not a preset, or that other agents use.
+	Preset bool
 }
 
 // Light is the traffic light: how much of a quota with a reset must be left over.

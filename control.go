@@ -12,15 +12,21 @@ import (
 // maxPause is the longest pause by hand.
 const maxPause = 31 * 24 * time.Hour
 
-// Pause holds all requests to a resource for d. It never shortens a pause. The reason is for people to read.
+// Pause holds all requests to a resource for d. It never shortens a pause. The reason is for people to read. In mode
+// observe there is nothing to hold, and the error is [ErrInvalid].
 func (g *Gate) Pause(ctx context.Context, resource string, d time.Duration, reason string) error {
 	r, err := g.resource(resource)
 	if err != nil {
 		return err
 	}
 	if d <= 0 || d > maxPause {
-		e := invalid("%s: a pause of %v is out of range: more than 0, at most %v", r.name, d, maxPause)
-		e.Resource = r.name
+		e := invalid("%s: a pause of %v is out of range: more than 0, at most %d days", r.name, d, maxPause/(24*time.Hour))
+		e.Resource, e.Hint = r.name, "use a shorter time, such as 12h"
+		return e
+	}
+	if r.observe {
+		e := invalid("%s: mode observe holds no request, so it cannot be paused", r.name)
+		e.Resource, e.Hint = r.name, "set mode: gate for the resource first"
 		return e
 	}
 	op := store.Op{Kind: store.OpPause, RetryAfter: d, Cause: reason}

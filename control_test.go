@@ -56,6 +56,14 @@ func TestPauseRefusesNonsense(t *testing.T) {
 	wantUntouched(t, g)
 }
 
+// In mode observe a pause would hold nothing.
+func TestPauseRefusesModeObserve(t *testing.T) {
+	g := openConfig(t, sluice.Config{Resources: observed()})
+	if e := wantError(t, g.Pause(t.Context(), "api", time.Second, ""), sluice.ErrInvalid); e.Hint == "" {
+		t.Errorf("%+v has no hint", e)
+	}
+}
+
 // A response without a ticket teaches limits and pauses its scope.
 func TestObserveLearnsAndPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -35,10 +35,11 @@ func (g *Gate) Diagnose(ctx context.Context, since time.Time) (inspect.Diagnosis
 
 func (r *resource) diagnose(snap *store.Snapshot, h *store.History, cycles [][]string) inspect.ResourceDiagnosis {
 	rep := r.report(h)
-	d := inspect.ResourceDiagnosis{Name: r.name, QuotaPerMin: r.quotaPerMin(snap), Advice: []inspect.Advice{}}
+	d := inspect.ResourceDiagnosis{Name: r.name, Quotas: r.quotas(snap), Advice: []inspect.Advice{}}
 	d.FullestNow, d.Full = r.fullest(snap, h)
 	facts := r.facts(snap)
-	facts.Audit, facts.Callers, facts.Cycles = audit.Weigh(&d, rep.Callers), len(rep.Callers), cycles
+	facts.Audit = audit.Weigh(&d, rep.Callers)
+	facts.Callers, facts.Over, facts.Cycles = len(d.Callers), d.Judged.Window.Microseconds(), cycles
 	for _, a := range policy.Advise(facts) {
 		d.Advice = append(d.Advice, inspect.Advice(a))
 	}
@@ -90,28 +91,37 @@ func (r *resource) silence(snap *store.Snapshot) (inspect.Advice, bool) {
 	}, true
 }
 
-// quotaPerMin returns the tightest limit on requests that all callers share, per minute. If there is none, it returns
-// the sum of the tightest limits of each model and key; 0 if none is known. If no limit counts requests, it uses the
-// limits with the unit of the first limit.
-func (r *resource) quotaPerMin(snap *store.Snapshot) (least float64) {
-	models := map[string]float64{}
+// quotas returns the limits on requests that all callers share. If there is none, it returns the limits per model and
+// key, each as the sum over all of them. If no limit counts requests, it uses the limits with the unit of the first
+// limit.
+func (r *resource) quotas(snap *store.Snapshot) (shared []inspect.Quota) {
+	var scoped []inspect.Quota
+	at := map[int]int{}
+	c := clockAt(snap.Now)
 	r.eachQuota(snap, func(l *store.LimitState, perMin float64) {
+		q := quotaOf(l, perMin, c)
+		i, there := at[l.Limit]
 		switch {
-		case l.Scope != "":
-			if q := models[l.Scope]; q == 0 || perMin < q {
-				models[l.Scope] = perMin
-			}
-		case least == 0 || perMin < least:
-			least = perMin
+		case l.Scope == "":
+			shared = append(shared, q)
+		case there:
+			scoped[i].PerMin += perMin
+		default:
+			at[l.Limit], scoped = len(scoped), append(scoped, q)
 		}
 	})
-	if least > 0 {
-		return least
+	if len(shared) > 0 {
+		return shared
 	}
-	for _, q := range models {
-		least += q
+	return scoped
+}
+
+func quotaOf(l *store.LimitState, perMin float64, c clock) inspect.Quota {
+	q := inspect.Quota{PerMin: perMin, Window: l.Window}
+	if reset := c.moment(resetOf(l)); reset != nil && l.Kind == Fixed {
+		q.Reset = *reset
 	}
-	return least
+	return q
 }
 
 // eachQuota calls f with every known limit on requests that all callers share, or all callers of one model or key.
@@ -140,8 +150,8 @@ func (r *resource) eachQuota(snap *store.Snapshot, f func(l *store.LimitState, p
 }
 
 // fullest returns the limit that is used most, and the used part of it, which may be more than 1. A limit counts by
-// what was sent for its model in the busiest minute. It counts as full if nothing is left of it now, or if a request
-// waits for it.
+// what was sent for its model in its busiest window. It counts as full if nothing is left of it now, or if a request
+// waits for it. A concurrency limit does not count: requests that wait for a place are what it is for.
 func (r *resource) fullest(snap *store.Snapshot, h *store.History) (fullest string, most float64) {
 	more := func(limit, scope string, part float64) {
 		if scope != "" {
@@ -151,11 +161,13 @@ func (r *resource) fullest(snap *store.Snapshot, h *store.History) (fullest stri
 			fullest, most = limit, part
 		}
 	}
-	peaks, minutes := modelPeaks(h), map[int]bool{}
+	c := clockAt(h.Now)
+	sent, minutes := modelMinutes(h, c), map[int]bool{}
 	r.eachQuota(snap, func(l *store.LimitState, perMin float64) {
 		minutes[l.Limit] = l.Window <= 2*time.Minute // the busiest minute says more than one moment
 		if model, ok := strings.CutPrefix(l.Scope, "model="); ok {
-			more(r.limits[l.Limit].Name, l.Scope, float64(peaks[model])/perMin)
+			q := quotaOf(l, perMin, c)
+			more(r.limits[l.Limit].Name, l.Scope, float64(audit.Most(sent[model], &q))/max(q.Window, time.Minute).Minutes()/perMin)
 		}
 	})
 	for i := range snap.Limits {
@@ -165,32 +177,29 @@ func (r *resource) fullest(snap *store.Snapshot, h *store.History) (fullest stri
 		}
 	}
 	for i := range snap.Queue {
-		if w := &snap.Queue[i].Reason; w.Code == store.CodeLimit && w.Limit >= 0 && int(w.Limit) < len(r.limits) && r.limits[w.Limit].Per&^store.Shared == 0 {
+		if w := &snap.Queue[i].Reason; w.Code == store.CodeLimit && w.Limit >= 0 && int(w.Limit) < len(r.limits) && r.limits[w.Limit].Per&^store.Shared == 0 && r.limits[w.Limit].Kind != Concurrency {
 			more(r.limits[w.Limit].Name, "", 1)
 		}
 	}
 	return fullest, most
 }
 
-// modelPeaks returns the most sends for each model in one minute.
-func modelPeaks(h *store.History) map[string]int64 {
-	type minute struct {
-		model string
-		start store.Time
-	}
-	sent, peaks := map[minute]int64{}, map[string]int64{}
+// modelMinutes returns what was sent for each model in each minute.
+func modelMinutes(h *store.History, c clock) map[string]map[time.Time]int64 {
+	sent := map[string]map[time.Time]int64{}
 	for i := range h.Periods {
 		p := &h.Periods[i]
-		at := minute{p.Model, p.Start}
-		sent[at] += p.Sent
-		peaks[p.Model] = max(peaks[p.Model], sent[at])
+		if sent[p.Model] == nil {
+			sent[p.Model] = map[time.Time]int64{}
+		}
+		sent[p.Model][c.minute(p.Start)] += p.Sent
 	}
-	return peaks
+	return sent
 }
 
 // facts returns the facts that advice is based on.
 func (r *resource) facts(snap *store.Snapshot) policy.Facts {
-	f := policy.Facts{Resource: r.name, Throttled7d: snap.Throttled7d, Use: int(r.use), HeaderTime: snap.HeaderTime.Microseconds()}
+	f := policy.Facts{Resource: r.name, Throttled7d: snap.Throttled7d, Observed: r.observe, Use: int(r.use), HeaderTime: snap.HeaderTime.Microseconds()}
 	if len(r.limits) == 0 {
 		f.Unknown = []string{""}
 	}

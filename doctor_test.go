@@ -92,7 +92,8 @@ func TestDiagnosisSetsCallersAgainstTheQuota(t *testing.T) {
 	})
 }
 
-func TestQuotaIsTheTightestLimitOnRequests(t *testing.T) {
+// Each limit is compared with what was sent in a window of its length. The quota is the one that callers come closest to.
+func TestQuotaIsTheLimitThatCallersComeClosestTo(t *testing.T) {
 	own := sluice.Limit{Name: "own", Kind: sluice.Bucket, Size: 1, Window: time.Hour, Per: []sluice.Scope{sluice.PerAgent}}
 	tokens := sluice.Limit{Name: "tokens", Kind: sluice.Rolling, Size: 1, Window: time.Hour, Unit: "tokens"}
 	unknown := sluice.Limit{Name: "unknown", Kind: sluice.Rolling, Window: time.Hour}
@@ -104,8 +105,9 @@ func TestQuotaIsTheTightestLimitOnRequests(t *testing.T) {
 		{nil, 0},
 		{[]sluice.Limit{places(5), own, tokens, unknown}, 0},
 		{[]sluice.Limit{places(5), own, tokens, unknown, rolling(100, time.Minute)}, 100},
-		{[]sluice.Limit{rolling(100, time.Minute), day}, 10},
-		{[]sluice.Limit{bucket(5, time.Second, 1000), day}, 10},
+		{[]sluice.Limit{rolling(100, time.Minute), day}, 100},
+		{[]sluice.Limit{bucket(5, time.Second, 1000), day}, 300},
+		{[]sluice.Limit{day}, 10},
 		{[]sluice.Limit{bucket(5, time.Second, 1000)}, 300}, // what it gives back, not what it holds
 	} {
 		g := open(t, c.limits...)
@@ -114,6 +116,43 @@ func TestQuotaIsTheTightestLimitOnRequests(t *testing.T) {
 			t.Errorf("%+v: %v a minute, want %v", c.limits, got, c.want)
 		}
 	}
+}
+
+// One send is 1% of a hundred a day, for all requests together and for those of a model.
+func TestLongWindowsAreJudgedOverTheirOwnLength(t *testing.T) {
+	for _, per := range [][]sluice.Scope{nil, {sluice.PerModel}} {
+		synctest.Test(t, func(t *testing.T) {
+			g := open(t, sluice.Limit{Name: "day", Kind: sluice.Fixed, Size: 100, Window: 24 * time.Hour, Per: per})
+			one := sluice.Request{Resource: "api", Agent: "a", Model: "m"}
+			pass(t, g, one)
+			if d := diagnose(t, g, bubbleStart); d.Verdict != "ok" || d.Ratio > 0.011 || d.OneMoreRatio > 0.021 || d.Fullest != "" || len(d.Advice) != 0 {
+				t.Errorf("after one send it is %+v", d)
+			}
+			for range 84 {
+				time.Sleep(time.Minute)
+				pass(t, g, one)
+			}
+			if d := diagnose(t, g, bubbleStart); d.Verdict != "contention" || d.Ratio < 0.84 || d.Ratio > 0.86 {
+				t.Errorf("after 85 sends it is %s at %v", d.Verdict, d.Ratio)
+			}
+		})
+	}
+}
+
+// Requests that wait for a place tell nothing about a quota.
+func TestNoVerdictOnPlacesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, places(1))
+		held := acquire(t, g, from("a"))
+		c := &crowd{tb: t, gate: g}
+		c.ask("b", from("b"))
+		synctest.Wait()
+		if d := diagnose(t, g, bubbleStart); d.Verdict != "unknown" || d.Ratio != 0 || d.Fullest != "" {
+			t.Errorf("it is %+v", d)
+		}
+		end(t, held)
+		c.order()
+	})
 }
 
 // One refusal a week is bad luck. More lead to advice.

@@ -44,7 +44,8 @@ type Error struct {
 	Hint    string
 
 	cause      error
-	used, size int64 // of a budget
+	behind     string // for the reasons deadline and full: the reason it would have waited for
+	used, size int64  // of a budget
 }
 
 func (e *Error) Error() string {

@@ -134,7 +134,7 @@ func (r *resource) tellSend(ctx context.Context, req *Request, t *Ticket) {
 
 func (r *resource) tellRefusal(ctx context.Context, kind string, req *Request, why *Error, ticket string) {
 	e := r.about(kind, req)
-	e.Ticket, e.Reason, e.Limit, e.Units = ticket, why.Reason, why.Limit, r.units(req)
+	e.Ticket, e.Reason, e.Behind, e.Limit, e.Units = ticket, why.Reason, why.behind, why.Limit, r.units(req)
 	if !why.RetryAt.IsZero() {
 		e.RetryAt = &why.RetryAt
 	}

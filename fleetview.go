@@ -338,6 +338,7 @@ func (v *view) agents() []inspect.AgentStatus {
 		}
 		all[name].Slots = append(all[name].Slots, slot)
 	}
+	most := map[string]*foremost{}
 	for i, name := range v.names {
 		for _, a := range v.snaps[i].Agents {
 			s := all[a.Name]
@@ -346,8 +347,11 @@ func (v *view) agents() []inspect.AgentStatus {
 				s.Class = v.gate.resources[name].settings.className(a.Class)
 				all[a.Name] = s
 			}
-			if s.Resource == "" || a.Used > s.Used {
-				s.Resource, s.Allocated, s.Used = name, a.Allocated, a.Used
+			if most[a.Name] == nil {
+				most[a.Name] = new(foremost)
+			}
+			if most[a.Name].is(v, i, a.Used) {
+				s.Resource, s.Allocated, s.Used = name, v.gate.resources[name].allocated(&v.snaps[i], &a), a.Used
 			}
 		}
 	}
@@ -357,6 +361,30 @@ func (v *view) agents() []inspect.AgentStatus {
 		list = append(list, *all[name])
 	}
 	return list
+}
+
+// foremost finds the resource that an agent's situation is told by: the one that the agent uses most. If it uses none,
+// one that the configuration names or that any agent uses goes before an idle preset.
+type foremost struct {
+	found bool
+	used  int64
+	rank  int
+}
+
+// is reports whether resource i comes before all earlier ones, given the agent's use of it.
+func (f *foremost) is(v *view, i int, used int64) bool {
+	rank := 0
+	if r := v.gate.resources[v.names[i]]; !r.preset && !r.other {
+		rank++
+	}
+	if v.snaps[i].Counters.Sent > 0 {
+		rank++
+	}
+	if f.found && (used < f.used || used == f.used && rank <= f.rank) {
+		return false
+	}
+	*f = foremost{found: true, used: used, rank: rank}
+	return true
 }
 
 // noMachine is what the daemon keeps for an agent that states no machine: an empty one would mean the daemon's own.
@@ -378,6 +406,7 @@ func (v *view) agent(a *store.Agent) *inspect.AgentStatus {
 	}
 	return &inspect.AgentStatus{
 		Name: a.Name, Class: v.gate.settings.className(a.Class), User: user, Machine: machine, Leased: a.Leased, Slots: slots, State: "active",
+		Allocated:      inspect.Unknown,
 		LeaseStartedAt: v.clock.moment(a.Since), LeaseExpiresAt: v.clock.moment(a.Expires), PauseChain: []string{},
 		WaitsFor: append([]string{}, v.graph.Waits[a.Name]...),
 	}

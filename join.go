@@ -152,7 +152,7 @@ func (l *Lease) checkWaits(agents []string) error {
 	for _, a := range agents {
 		if a == "" || len(a) > store.MaxName || a == l.agent {
 			e := invalid("an agent cannot wait for %.80q: it takes another agent's name", a)
-			e.Agent = l.agent
+			e.Agent, e.Hint = l.agent, fmt.Sprintf("name the agents whose results this one needs, with 1 to %d bytes each", store.MaxName)
 			return e
 		}
 	}

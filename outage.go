@@ -2,6 +2,9 @@ package sluice
 
 import (
 	"context"
+	"fmt"
+	"strings"
+	"time"
 
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
@@ -35,13 +38,51 @@ func (r *resource) outage() *inspect.OutageStatus {
 	if !lasts {
 		return nil
 	}
-	return &inspect.OutageStatus{Since: r.clock().moment(o.Since), Why: o.Why, Mode: o.Mode.String(), Granted: o.Granted}
+	return &inspect.OutageStatus{Since: r.clock().moment(o.Since), Why: o.Why, Mode: o.Mode.String(), Granted: o.Granted, Meanwhile: r.meanwhile(&o)}
 }
 
-// read reads the state of the pool, including everything that this process has reported.
-func (r *resource) read(ctx context.Context) (store.Snapshot, error) {
+// fewUnshared is how many limits without a share are named.
+const fewUnshared = 3
+
+// meanwhile says in words what this process does with requests now.
+func (r *resource) meanwhile(o *store.Outage) string {
+	switch o.Mode {
+	case store.FailClosed:
+		return "holds all requests"
+	case store.FailOpen:
+		return "lets all requests go"
+	}
+	now, does := r.pool.Now(), "goes on within its share"
+	switch {
+	case o.End != 0 && now >= o.End:
+		return "holds all requests: its lease ended at " + r.clock().time(o.End).UTC().Format("15:04:05 UTC")
+	case o.End != 0 && o.Start >= o.End:
+		return "holds all requests: its lease ends before others leave it its share"
+	case now < o.Start:
+		does = fmt.Sprintf("holds requests for another %d s, then %s", (o.Start.Sub(now)+time.Second-1)/time.Second, does)
+	}
+	switch n := len(o.Unshared); {
+	case n == 1:
+		does += "; it has no share of the limit " + o.Unshared[0] + " and holds requests that need it"
+	case n > 1:
+		names := strings.Join(o.Unshared[:min(n, fewUnshared)], ", ")
+		if n > fewUnshared {
+			names += " and others"
+		}
+		does += "; it has no share of the limits " + names + " and holds requests that need them"
+	}
+	return does
+}
+
+// read reads the state of the pool for a view. Unless the pool is large, it includes everything that this process has
+// reported.
+func (r *resource) read(ctx context.Context) (snap store.Snapshot, err error) {
 	_ = r.flush(ctx) // a store that can be read but not written is still read
-	snap, err := r.pool.Snapshot(ctx)
+	if g := store.Can(r.pool).Glancer; g != nil {
+		snap, err = g.Glance(ctx)
+	} else {
+		snap, err = r.pool.Snapshot(ctx)
+	}
 	if err == nil && r.budgets.slows() {
 		r.addSlowed(ctx, &snap)
 	}

@@ -136,6 +136,49 @@ func TestOutageIsToldAndShown(t *testing.T) {
 	})
 }
 
+// The words for an outage follow what the process does: it waits first, it may have no share, and its lease ends.
+func TestAnOutageTellsWhatTheProcessDoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newAlarmed(t)
+		g := s.open(t, sluice.Config{}, rolling(10, time.Minute))
+		s.lose("connection refused")
+		share := func(unshared ...string) {
+			for _, p := range s.pools {
+				p.mu.Lock()
+				p.out = &store.Outage{Since: p.Now(), Why: "connection refused", Mode: store.FailShare, Start: p.Now().Add(3 * time.Second), End: p.Now().Add(time.Minute), Unshared: unshared}
+				p.mu.Unlock()
+			}
+		}
+		told := func(words string) {
+			t.Helper()
+			got := wantState(t, g, inspect.StateDegraded, "")
+			if want := "the store is out of reach: connection refused; this process " + words; got.Reason != want || got.Outage.Meanwhile != words {
+				t.Errorf("it says %q and %q, want %q", got.Reason, got.Outage.Meanwhile, want)
+			}
+		}
+		share()
+		told("holds requests for another 3 s, then goes on within its share")
+		time.Sleep(3 * time.Second)
+		told("goes on within its share")
+		time.Sleep(time.Minute)
+		told("holds all requests: its lease ended at 00:01:00 UTC")
+		for _, p := range s.pools {
+			p.mu.Lock()
+			p.out.Start, p.out.End = p.Now().Add(3*time.Second), p.Now().Add(2*time.Second)
+			p.mu.Unlock()
+		}
+		told("holds all requests: its lease ends before others leave it its share")
+		share("hour")
+		time.Sleep(3 * time.Second)
+		told("goes on within its share; it has no share of the limit hour and holds requests that need it")
+		share("hour", "day", "week", "month")
+		time.Sleep(3 * time.Second)
+		told("goes on within its share; it has no share of the limits hour, day, week and others and holds requests that need them")
+		s.back(0)
+	})
+}
+
 // A one-shot process does not continue on its own: it gets an error for what it cannot read.
 func TestPassersByGetTheError(t *testing.T) {
 	t.Parallel()

@@ -85,3 +85,33 @@ func TestAUsedUpWindowHoldsBackgroundAgentsOnly(t *testing.T) {
 		}
 	})
 }
+
+// A window that has only just begun has no forecast. One of the past is none either.
+func TestAForecastIsNotInThePast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, append(subscribed(), sluice.Limit{Name: "hour", Kind: sluice.Fixed, Size: 100, Window: time.Hour})...)
+		person := from("person")
+		person.Class = sluice.P0
+		left := 5 * time.Hour
+		for used := int64(0); used < 96; used += 8 {
+			spend(t, g, person, 8)
+			if err := g.Observe(t.Context(), person, statesWindow(store.VerdictOK, used*10_000, left)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			left -= time.Second
+		}
+		for range 3 {
+			s, err := g.Resource(t.Context(), person.Resource)
+			if err != nil || len(s.Limits) != 2 {
+				t.Fatal(s.Limits, err)
+			}
+			for _, l := range s.Limits {
+				if l.GoneAt != nil && (l.Plan || l.GoneAt.Before(time.Now())) {
+					t.Errorf("%s is said to be gone at %v, now is %v", l.Name, l.GoneAt, time.Now())
+				}
+			}
+			time.Sleep(30 * time.Second)
+		}
+	})
+}

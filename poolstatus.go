@@ -21,10 +21,9 @@ func (g *Gate) Pool(ctx context.Context, resource string) (inspect.PoolStatus, e
 	}
 	at := slices.Index(v.names, resource)
 	snap, c := &v.snaps[at], v.clock
+	s.TotalLimit = r.totalLimit(snap)
 	if l := r.total(snap); l != nil {
-		s.TotalLimit, s.ResetAt = l.Size, c.moment(resetOf(l))
-	} else {
-		s.TotalLimit = r.modelTotal(snap)
+		s.ResetAt = c.moment(resetOf(l))
 	}
 	state := v.states()
 	for i := range snap.Agents {
@@ -32,11 +31,27 @@ func (g *Gate) Pool(ctx context.Context, resource string) (inspect.PoolStatus, e
 		a.State, _ = state(a.Name)
 		a.Class = r.settings.className(snap.Agents[i].Class)
 		s.Allocations[a.Name] = inspect.AgentAllocation{
-			Priority: snap.Agents[i].Class, Allocated: snap.Agents[i].Allocated, Used: snap.Agents[i].Used, LeaseExpiry: a.LeaseExpiresAt,
+			Priority: snap.Agents[i].Class, Allocated: r.allocated(snap, &snap.Agents[i]), Used: snap.Agents[i].Used, LeaseExpiry: a.LeaseExpiresAt,
 			LeaseStart: a.LeaseStartedAt, Leased: a.Leased, Class: a.Class, User: a.User, Machine: a.Machine, State: a.State,
 		}
 	}
 	return s, nil
+}
+
+// totalLimit returns the amount that is divided among agents; 0: not known.
+func (r *resource) totalLimit(snap *store.Snapshot) int64 {
+	if l := r.total(snap); l != nil {
+		return l.Size
+	}
+	return r.modelTotal(snap)
+}
+
+// allocated returns an agent's part of the total, which may be less than 1, or [inspect.Unknown].
+func (r *resource) allocated(snap *store.Snapshot, a *store.Agent) int64 {
+	if a.Allocated == 0 && r.totalLimit(snap) == 0 {
+		return inspect.Unknown
+	}
+	return a.Allocated
 }
 
 // modelTotal returns the sum of the known sizes of the first limit on requests of each model or key.

@@ -142,7 +142,9 @@ func (r *resource) checkNames(req *Request) error {
 		{"agent", req.Agent}, {"user", req.User}, {"model", req.Model}, {"tool", req.Tool}, {"key", req.Key},
 	} {
 		if len(f.name) > store.MaxName {
-			return r.invalid(req, "the name of the %s is %d bytes long, at most %d are allowed", f.what, len(f.name), store.MaxName)
+			e := invalid("the name of the %s is %d bytes long, at most %d are allowed", f.what, len(f.name), store.MaxName)
+			e.Resource, e.Agent, e.Hint = r.name, req.Agent, "use a shorter name"
+			return e
 		}
 	}
 	return nil

@@ -27,6 +27,7 @@ import (
 
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/inside/hook"
+	"github.com/sluicehq/sluice/internal/nearest"
 	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/store"
 )
@@ -169,10 +170,12 @@ func (g *Gate) names() []string {
 }
 
 func (g *Gate) unknown(name string) error {
-	return &Error{
-		Err: ErrUnknownResource, Resource: name, Message: fmt.Sprintf("resource %.80q is not configured", name),
-		Hint: "configured are " + strings.Join(g.names(), ", "),
+	names := g.names()
+	hint := "configured are " + strings.Join(names, ", ")
+	if meant := nearest.Name(name, names); meant != "" {
+		hint = "did you mean " + meant + "? " + hint
 	}
+	return &Error{Err: ErrUnknownResource, Resource: name, Message: fmt.Sprintf("resource %.80q is not configured", name), Hint: hint}
 }
 
 // inside has the methods of a gate that only this module can use, through package internal/inside.

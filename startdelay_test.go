@@ -77,6 +77,25 @@ func TestResourcesLaunchApart(t *testing.T) {
 	}
 }
 
+// Jobs without a resource are spread together, whatever resources their processes have.
+func TestLaunchesWithoutAResourceAreSpreadTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShared(t)
+		var got []time.Duration
+		for _, name := range []string{"api", "other"} {
+			g := s.open(t, sluice.Config{Resources: map[string]sluice.Resource{name: {}}})
+			wait, err := g.StartDelay(t.Context(), "", time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, wait)
+		}
+		if want := []time.Duration{0, 30 * time.Second}; !slices.Equal(got, want) {
+			t.Errorf("they wait %v, want %v", got, want)
+		}
+	})
+}
+
 func TestLaunchWithoutAWindowIsNow(t *testing.T) {
 	g := open(t, roomy())
 	for range 3 {

@@ -15,14 +15,14 @@ import (
 const idleAfter = time.Minute
 
 // setState computes the state of a resource from the rest of its status.
-func (r *resource) setState(s *inspect.ResourceStatus, snap *store.Snapshot) {
+func (r *resource) setState(s *inspect.ResourceStatus, snap *store.Snapshot, budgets []inspect.BudgetStatus) {
 	for i := range s.Limits {
 		s.LightBinds = s.LightBinds || s.Limits[i].Binds
 	}
-	s.State, s.Reason, s.Until = r.state(s, snap)
+	s.State, s.Reason, s.Until = r.state(s, snap, budgets)
 }
 
-func (r *resource) state(s *inspect.ResourceStatus, snap *store.Snapshot) (state, reason string, until *time.Time) {
+func (r *resource) state(s *inspect.ResourceStatus, snap *store.Snapshot, budgets []inspect.BudgetStatus) (state, reason string, until *time.Time) {
 	trouble, now := snap.Trouble, snap.Now
 	if s.Outage != nil { // what other processes have seen is not known
 		trouble, now = r.failures.now(), store.Time(time.Now().UnixMicro())
@@ -37,33 +37,109 @@ func (r *resource) state(s *inspect.ResourceStatus, snap *store.Snapshot) (state
 	if snap.LostUntil > 0 {
 		return inspect.StateDegraded, r.settings.storeName + " lost its memory; holding requests for one window", clockAt(snap.Now).moment(snap.LostUntil)
 	}
-	if reason, until := pausedReason(s.Gates); reason != "" {
-		return inspect.StatePaused, reason, until
-	}
-	if trouble.Unpaid && recent {
-		s.BillingStop = true
+	s.BillingStop = trouble.Unpaid && recent
+	switch reason, until := pausedReason(s.Gates); {
+	case s.BillingStop && reason != "": // the end of the pause does not end the billing stop
+		return inspect.StatePaused, unpaidReason(&trouble) + "; besides it is paused: " + reason, nil
+	case s.BillingStop:
 		return inspect.StatePaused, unpaidReason(&trouble), nil
+	case reason != "":
+		return inspect.StatePaused, reason, until
 	}
 	if waits := sum(snap.Waiting); waits > 0 {
 		reason, until := r.queueReason(s, snap, waits)
 		return inspect.StateQueueing, reason, until
 	}
-	switch last := snap.Counters.Last; {
-	case last == 0:
-		return inspect.StateIdle, "no request was sent yet", nil
-	case snap.Now.Sub(last) >= idleAfter && trouble.Unpaid:
-		return inspect.StateIdle, "no request was sent in the last minute; the last one met a billing stop: " + trouble.Cause, nil
-	case snap.Now.Sub(last) >= idleAfter && failing:
-		return inspect.StateIdle, "no request was sent in the last minute; the last send failed: " + trouble.Cause, nil
-	case snap.Now.Sub(last) >= idleAfter:
-		return inspect.StateIdle, "no request was sent in the last minute", nil
+	last := snap.Counters.Last
+	sent, turnedAway := last != 0 && snap.Now.Sub(last) < idleAfter, r.turnedAway(snap)
+	out := r.shortage(s, turnedAway, budgets)
+	switch {
+	case out.of != "" && turnedAway, out.all && sent:
+		return inspect.StateQueueing, out.of + ": " + out.held, out.until
+	case out.of != "" && sent:
+		return inspect.StateFlowing, "no request waits, but " + out.of, out.until
+	case sent:
+		return inspect.StateFlowing, "requests pass without waiting", nil
 	}
-	return inspect.StateFlowing, "requests pass without waiting", nil
+	reason = "no request was sent in the last minute"
+	if last == 0 {
+		reason = "no request was sent yet"
+	}
+	switch {
+	case last != 0 && trouble.Unpaid:
+		return inspect.StateIdle, reason + "; the last one met a billing stop: " + trouble.Cause, nil
+	case last != 0 && failing:
+		return inspect.StateIdle, reason + "; the last send failed: " + trouble.Cause, nil
+	case out.of != "":
+		return inspect.StateIdle, reason + "; " + out.of, out.until
+	}
+	return inspect.StateIdle, reason, nil
 }
 
-// whileOut says what a process does without its store, by on_store_failure.
-var whileOut = map[string]string{
-	"share": "this process goes on within its share", "closed": "this process holds all requests", "open": "this process lets all requests go",
+// turnedAway reports whether an agent asked for a ticket in the last minute, after the last send: it was refused, or gave
+// up waiting. The pool remembers when agents without a lease last asked, to about a second.
+func (r *resource) turnedAway(snap *store.Snapshot) bool {
+	for i := range snap.Agents {
+		a := &snap.Agents[i]
+		asked := a.Expires.Add(-r.settings.lease)
+		if !a.Leased && asked > snap.Counters.Last && asked <= snap.Now && snap.Now.Sub(asked) < idleAfter {
+			return true
+		}
+	}
+	return false
+}
+
+// shortage is what has nothing left, although no request waits for it now.
+type shortage struct {
+	of    string     // and how much of it is used; empty: there is room
+	held  string     // what happens to requests
+	until *time.Time // nil: not known, or room comes back bit by bit
+	all   bool       // every request needs it
+}
+
+// shortage finds the shared limit with nothing left, of several the one with the latest reset. If no limit is used up
+// until a reset, it may be a budget. If agents were turned away, it may also be a limit whose light holds them.
+func (r *resource) shortage(s *inspect.ResourceStatus, turnedAway bool, budgets []inspect.BudgetStatus) (out shortage) {
+	if r.observe {
+		return out // it holds no request
+	}
+	for i := range s.Limits {
+		l := &s.Limits[i]
+		lit := turnedAway && l.Binds && l.Light != "green"
+		later := out.of == "" || l.ResetAt != nil && (out.until == nil || l.ResetAt.After(*out.until))
+		if l.Scope != "" || l.Limit <= 0 || l.Remaining > 0 && !lit || !later {
+			continue
+		}
+		out = shortage{of: "the limit " + l.Name + " is full" + levelOf(l), held: "requests that need it wait or are refused", until: l.ResetAt}
+		switch {
+		case l.Remaining > 0:
+			out.of = "the light on the limit " + l.Name + " is " + l.Light + levelOf(l)
+			if out.held = "lower classes wait or are refused"; l.Light == "red" {
+				out.held = "all but emergencies wait or are refused"
+			}
+		case l.Plan:
+			out.of, out.held = "the limit "+l.Name+" is used up"+levelOf(l), "lower classes wait or are refused"
+		case l.ResetAt != nil:
+			out.of = "the limit " + l.Name + " is used up" + levelOf(l)
+		}
+	}
+	if out.until != nil || !r.paid {
+		return out
+	}
+	for i := range budgets {
+		if b := &budgets[i]; b.Over == OverDeny && b.RemainingUSD <= 0 && !out.all {
+			out = shortage{"the budget " + b.Name + whose(&Budget{Per: b.Per}, b.Who) + " is used up", "requests that it pays for are refused", b.ResetsAt, b.Per == BudgetFleet}
+		}
+	}
+	return out
+}
+
+// levelOf says how much of a limit is used.
+func levelOf(l *inspect.LimitStatus) string {
+	if l.Plan {
+		return fmt.Sprintf(" (%d%% used)", l.Used*100/l.Limit)
+	}
+	return fmt.Sprintf(" (%d of %d used)", l.Used, l.Limit)
 }
 
 func outageReason(o *inspect.OutageStatus) string {
@@ -71,8 +147,8 @@ func outageReason(o *inspect.OutageStatus) string {
 	if o.Why != "" {
 		reason += ": " + o.Why
 	}
-	if does := whileOut[o.Mode]; does != "" {
-		reason += "; " + does
+	if o.Meanwhile != "" {
+		reason += "; this process " + o.Meanwhile
 	}
 	return reason
 }
@@ -180,10 +256,7 @@ func (r *resource) causeWords(s *inspect.ResourceStatus, code store.Code, limit 
 	name, level := r.limitName(limit), ""
 	for i := range s.Limits {
 		if l := &s.Limits[i]; l.Name == name && l.Limit > 0 && l.Scope == "" {
-			level = fmt.Sprintf(" (%d of %d used)", l.Used, l.Limit)
-			if l.Plan {
-				level = fmt.Sprintf(" (%d%% used)", l.Used*100/l.Limit)
-			}
+			level = levelOf(l)
 		}
 	}
 	the := "a limit"
@@ -212,7 +285,7 @@ func (r *resource) causeWords(s *inspect.ResourceStatus, code store.Code, limit 
 	case store.CodePaused, store.CodeProbe, store.CodeRamp:
 		for i := range s.Limits { // they could not go after the ramp either
 			if l := &s.Limits[i]; l.Limit > 0 && l.Remaining == 0 && l.Scope == "" {
-				return fmt.Sprintf("the limit %s is full (%d of %d used)", l.Name, l.Used, l.Limit)
+				return "the limit " + l.Name + " is full" + levelOf(l)
 			}
 		}
 		return "only a few requests go at first, until responses show room for more"

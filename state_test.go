@@ -62,11 +62,22 @@ func TestAPausedModelIsNamed(t *testing.T) {
 		held := acquire(t, g, opus)
 		answer(t, held, sluice.Answer{Verdict: store.VerdictThrottled, Scope: sluice.PerModel, Cause: "status 429"})
 		end(t, held)
-		wantState(t, g, inspect.StatePaused, "model opus: status 429")
+		if s := wantState(t, g, inspect.StatePaused, "model opus: status 429"); s.Consecutive429 != 1 || s.PausedUntil != nil {
+			t.Errorf("%d refusals in a row, the whole resource is paused until %v", s.Consecutive429, s.PausedUntil)
+		}
+		c := &crowd{tb: t, gate: g}
+		c.ask("held", opus)
+		if list, err := g.Why(t.Context(), "api"); err != nil || len(list) != 1 || list[0].Reason != "paused" || list[0].Scope != "model=opus" {
+			t.Errorf("why says %+v, %v", list, err)
+		}
 		if err := g.Pause(t.Context(), "api", time.Minute, "maintenance"); err != nil {
 			t.Fatal(err)
 		}
 		wantState(t, g, inspect.StatePaused, "maintenance")
+		if list, err := g.Why(t.Context(), "api"); err != nil || len(list) != 1 || list[0].Scope != "" {
+			t.Errorf("why says %+v, %v, want the whole resource", list, err)
+		}
+		c.order()
 	})
 }
 
@@ -108,6 +119,12 @@ func TestABillingStopIsTold(t *testing.T) {
 		}
 		say(sluice.Answer{Verdict: store.VerdictBilling})
 		wantState(t, g, inspect.StatePaused, "billing stop: the account is not paid for; ")
+		if err := g.Pause(t.Context(), "api", time.Minute, "maintenance"); err != nil { // it does not hide the billing stop
+			t.Fatal(err)
+		}
+		if s := wantState(t, g, inspect.StatePaused, "billing stop: the account is not paid for; "); !s.BillingStop || s.Until != nil || !strings.HasSuffix(s.Reason, "; besides it is paused: maintenance") {
+			t.Errorf("billing stop %v until %v: %s", s.BillingStop, s.Until, s.Reason)
+		}
 	})
 }
 
@@ -120,6 +137,87 @@ func TestAFullLimitIsNoTrouble(t *testing.T) {
 		if s := wantState(t, g, inspect.StateFlowing, ""); s.LightBinds {
 			t.Error("the light of a flow binds")
 		}
+	})
+}
+
+// A quota that is used up until its reset never lets requests pass, whether they wait, are refused or do not come.
+func TestAUsedUpLimitIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := openResource(t, sluice.Resource{Limits: []sluice.Limit{{Name: "hour", Kind: sluice.Fixed, Size: 20, Window: time.Hour, Reset: bubbleStart.Add(time.Hour)}}, Light: sluice.Light{Off: true}})
+		spend(t, g, from("a"), 20)
+		told := func(state, words string) {
+			t.Helper()
+			if s := wantState(t, g, state, words); s.Until == nil || !s.Until.Equal(*s.Limits[0].ResetAt) {
+				t.Errorf("%s until %v, want the reset", s.State, s.Until)
+			}
+		}
+		told(inspect.StateFlowing, "no request waits, but the limit hour is used up (20 of 20 used)")
+		for range 3 {
+			time.Sleep(30 * time.Second)
+			wantRefused(t, g, from("b"), "limit")
+			told(inspect.StateQueueing, "the limit hour is used up (20 of 20 used): requests that need it wait or are refused")
+		}
+		time.Sleep(time.Minute)
+		told(inspect.StateIdle, "no request was sent in the last minute; the limit hour is used up (20 of 20 used)")
+		time.Sleep(time.Hour)
+		if s := wantState(t, g, inspect.StateIdle, "no request was sent in the last minute"); s.Until != nil || strings.Contains(s.Reason, "used up") {
+			t.Errorf("after the reset: %s until %v", s.Reason, s.Until)
+		}
+	})
+}
+
+// Refused requests count as held by a window that moves, or by the light, too. Requests that others still get do not.
+func TestRefusedRequestsAreHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, rolling(2, time.Hour))
+		spend(t, g, from("a"), 2)
+		if s := wantState(t, g, inspect.StateFlowing, "no request waits, but the limit "); s.Until != nil {
+			t.Errorf("until %v, but room comes back bit by bit", s.Until)
+		}
+		time.Sleep(10 * time.Second)
+		wantRefused(t, g, from("b"), "limit")
+		wantState(t, g, inspect.StateQueueing, "is full (2 of 2 used): requests that need it wait or are refused")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		g := openResource(t, sluice.Resource{
+			Limits: []sluice.Limit{{Name: "hour", Kind: sluice.Fixed, Size: 10, Window: time.Hour}}, Light: sluice.Light{Static: true},
+		})
+		boss := sluice.Request{Resource: "api", Agent: "boss", Class: "p0"}
+		spend(t, g, boss, 8)
+		wantState(t, g, inspect.StateFlowing, "requests pass without waiting")
+		time.Sleep(10 * time.Second)
+		spend(t, g, boss, 1)
+		time.Sleep(10 * time.Second)
+		wantRefused(t, g, sluice.Request{Resource: "api", Agent: "low", Class: "p2"}, "light")
+		wantState(t, g, inspect.StateQueueing, "the light on the limit hour is amber (9 of 10 used): lower classes wait or are refused")
+	})
+}
+
+// A budget that refuses is told where requests cost money.
+func TestAUsedUpBudgetIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := func(b sluice.Budget) *sluice.Gate {
+			limits := []sluice.Limit{rolling(100, time.Minute)}
+			return openConfig(t, sluice.Config{Budgets: []sluice.Budget{b}, Resources: map[string]sluice.Resource{"api": {Paid: true, Limits: limits}, "free": {Limits: limits}}})
+		}
+		pay := sluice.Request{Resource: "api", Agent: "a", Cost: []sluice.Amount{usd(1_000_000)}}
+		g := open(sluice.Budget{Name: "all", Micros: 1_000_000, Period: sluice.BudgetDay})
+		pass(t, g, pay)
+		_, err := g.Try(t.Context(), pay)
+		wantError(t, err, sluice.ErrBudget)
+		const words = "the budget all is used up"
+		if s := wantState(t, g, inspect.StateQueueing, words+": requests that it pays for are refused"); s.Until == nil {
+			t.Error("it does not say until when")
+		}
+		if st, err := g.Status(t.Context()); err != nil || st.Resources[0].State != inspect.StateQueueing || st.Resources[1].Reason != "no request was sent yet" {
+			t.Errorf("%+v, %v", st.Resources, err)
+		}
+		time.Sleep(time.Minute)
+		wantState(t, g, inspect.StateIdle, "no request was sent in the last minute; "+words)
+
+		g = open(sluice.Budget{Name: "each", Per: sluice.BudgetAgent, Micros: 1_000_000})
+		pass(t, g, pay)
+		wantState(t, g, inspect.StateFlowing, `no request waits, but the budget each of agent "a" is used up`)
 	})
 }
 
@@ -352,6 +450,33 @@ func TestStatesAreWatched(t *testing.T) {
 		}
 		if got := changed(2 * time.Second); got != "failing" {
 			t.Errorf("told %q of a provider that another process cannot reach, want failing", got)
+		}
+		stop()
+		<-done
+	})
+}
+
+// The watcher reports an advice once: when there are two refusals within a week, not at the first and not at the third.
+func TestAdviceIsToldOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		kept := &record{}
+		g := newShared(t).open(t, sluice.Config{Events: kept.add}, places(wide))
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { inside.Of(g).WatchStates(ctx); close(done) }()
+		for n, want := range []int{0, 1, 1} {
+			refuse(t, g, sluice.Answer{})
+			time.Sleep(time.Hour)
+			if got := kept.count(inspect.EventAdvice); got != want {
+				t.Errorf("%d advices after %d refusals, want %d", got, n+1, want)
+			}
+		}
+		if e := kept.all(inspect.EventAdvice); len(e) != 1 || e[0].Count != 2 || !strings.Contains(e[0].Reason, "resources.api.use: 95%") {
+			t.Errorf("%+v", e)
+		}
+		if a := state(t, g).Advice; a == nil || a.Setting != "resources.api.use" {
+			t.Errorf("%+v", a)
 		}
 		stop()
 		<-done

@@ -17,6 +17,8 @@ type told struct {
 
 	next string    // a new state that has not lasted long enough
 	from time.Time // since when it is next
+
+	advised string // the setting of the last advice
 }
 
 const (
@@ -60,7 +62,23 @@ func (r *resource) tellState(state, reason string, until *time.Time) {
 	r.emit(e)
 }
 
-// WatchStates emits an event for every change of a resource's state, until ctx ends. Trouble that this process meets
+// tellAdvice emits an event if refusals call for another setting than before.
+func (r *resource) tellAdvice(s *inspect.ResourceStatus) {
+	setting := ""
+	if s.Advice != nil {
+		setting = s.Advice.Setting
+	}
+	t := &r.told
+	t.mu.Lock()
+	isNew := setting != t.advised
+	t.advised = setting
+	t.mu.Unlock()
+	if isNew && setting != "" {
+		r.emit(inspect.Event{Kind: inspect.EventAdvice, Count: s.Throttled7d, Reason: s.Advice.Text})
+	}
+}
+
+// WatchStates emits an event for every change of a resource's state, and for every new advice, until ctx ends. Trouble that this process meets
 // itself is reported at once in any case; WatchStates finds changes by time and by other processes. Changes between
 // queueing, flowing and idle are reported after they have lasted 5 s.
 func (g inside) WatchStates(ctx context.Context) {
@@ -92,5 +110,8 @@ func (g *Gate) lookAt(ctx context.Context, name string) string {
 		return ""
 	}
 	g.resources[name].tellState(s.State, s.Reason, s.Until)
+	if s.Outage == nil { // otherwise nothing is known of refusals
+		g.resources[name].tellAdvice(&s)
+	}
 	return s.State
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/keylabel"
+	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -19,14 +20,16 @@ func (g *Gate) Status(ctx context.Context) (inspect.Status, error) {
 	if err != nil {
 		return s, err
 	}
+	budgets, err := g.Budgets(ctx)
+	if err == nil {
+		s.Budgets = budgets
+	}
 	for i, name := range v.names {
-		s.Resources = append(s.Resources, g.resources[name].status(&v.snaps[i]))
+		s.Resources = append(s.Resources, g.resources[name].status(&v.snaps[i], s.Budgets))
 	}
 	s.Agents = v.agents()
 	s.Cycles = append(s.Cycles, v.graph.Cycles()...)
-	if budgets, err := g.Budgets(ctx); err == nil {
-		s.Budgets = budgets
-	} else if !v.cutOff {
+	if err != nil && !v.cutOff {
 		return s, err
 	}
 	return s, nil
@@ -55,10 +58,30 @@ func (g *Gate) Why(ctx context.Context, resource string) ([]inspect.Waiting, err
 		list = append(list, inspect.Waiting{
 			Ticket: r.ticketID(w.ID), Agent: w.Agent, Class: r.settings.className(w.Class), Limit: r.limitName(w.Reason.Limit),
 			HeldBy: append([]string{}, w.HeldBy...), Position: w.Position, ExpectedAt: c.moment(w.Expected), Reason: w.Reason.Code.String(), Model: w.Model,
-			Own: w.ID.Session == r.session.Load(),
+			Scope: pausedScope(snap.Gates, &w), Own: w.ID.Session == r.session.Load(),
 		})
 	}
 	return list, nil
+}
+
+// pausedScope returns what the pause covers that holds a request: empty for the whole resource, if no pause holds it, or
+// if it may be one of several keys.
+func pausedScope(gates []store.PauseState, w *store.Waiter) (scope string) {
+	if w.Reason.Code != store.CodePaused && w.Reason.Code != store.CodeProbe {
+		return ""
+	}
+	for _, g := range gates {
+		rest, ofModel := strings.CutPrefix(g.Scope, "model=")
+		model, _, _ := strings.Cut(rest, ",")
+		switch {
+		case g.Phase == "ramping" || ofModel && model != w.Model:
+		case g.Scope == "" || scope != "":
+			return ""
+		default:
+			scope = g.Scope
+		}
+	}
+	return scope
 }
 
 // Resource reads the state of one resource; see [Gate.Status].
@@ -67,20 +90,27 @@ func (g *Gate) Resource(ctx context.Context, name string) (inspect.ResourceStatu
 	if err != nil {
 		return inspect.ResourceStatus{}, err
 	}
-	snap, _, err := r.snapshot(ctx, true)
+	snap, cutOff, err := r.snapshot(ctx, true)
 	if err != nil {
 		return inspect.ResourceStatus{}, err
 	}
-	return r.status(&snap), nil
+	var budgets []inspect.BudgetStatus
+	if r.paid && !cutOff {
+		budgets, _ = g.Budgets(ctx) // without them, the state is of the limits alone
+	}
+	return r.status(&snap, budgets), nil
 }
 
-func (r *resource) status(snap *store.Snapshot) inspect.ResourceStatus {
+func (r *resource) status(snap *store.Snapshot, budgets []inspect.BudgetStatus) inspect.ResourceStatus {
 	c := clockAt(snap.Now)
 	s := inspect.ResourceStatus{
 		Name: r.name, Configured: !r.other, Mode: r.mode(), Waiting: map[string]int{}, InFlight: snap.InFlight, Last429: c.moment(snap.Counters.Last429),
 		LastSend: c.moment(snap.Counters.Last),
 		Limits:   []inspect.LimitStatus{}, Gates: []inspect.PauseStatus{}, Callers: []inspect.CallerStatus{}, Models: []inspect.ModelStatus{}, CallerStatus: callerStatus("", snap.Counters),
 		Light: snap.Light.String(), Throttled7d: snap.Throttled7d, Outage: r.outage(), Members: len(snap.Members),
+	}
+	if a, ok := policy.AdviseOnRefusals(r.facts(snap)); ok {
+		s.Advice = new(inspect.Advice(a))
 	}
 	for i := range snap.Members {
 		if snap.Members[i].Silent {
@@ -101,20 +131,17 @@ func (r *resource) status(snap *store.Snapshot) inspect.ResourceStatus {
 		s.Limits = append(s.Limits, inspect.LimitStatus{
 			Name: def.Name, Kind: l.Kind.String(), WindowMS: l.Window.Milliseconds(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Used: l.Used,
 			Remaining: l.Remaining, Outside: l.Outside, ResetAt: c.moment(resetOf(&l)),
-			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(l.Breaker.Gone), DiffersFrom: r.differs(&l), Binds: l.Binds,
+			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(goneOf(&l, def.Plan, snap.Now)), DiffersFrom: r.differs(&l), Binds: l.Binds,
 			Withheld: l.Withheld, Learned: sizeOf(&def) == 0 && l.Size > 0, Plan: def.Plan,
 		})
-		if gone := planGone(&l, snap.Now); def.Plan && gone != 0 {
-			s.Limits[len(s.Limits)-1].GoneAt = c.moment(gone)
-		}
 	}
 	for _, g := range snap.Gates {
 		if r.observe {
 			break // in mode observe they hold no request
 		}
-		s.Gates = append(s.Gates, inspect.PauseStatus{Scope: g.Scope, Phase: g.Phase, Until: c.moment(g.Until), ProbeAt: c.moment(g.Probe), Cause: g.Cause})
+		s.Gates = append(s.Gates, inspect.PauseStatus{Scope: g.Scope, Phase: g.Phase, Until: c.moment(g.Until), ProbeAt: c.moment(g.Probe), Consecutive429: g.Consecutive, Cause: g.Cause})
+		s.Consecutive429 = max(s.Consecutive429, g.Consecutive)
 		if g.Scope == "" {
-			s.Consecutive429 = g.Consecutive
 			if g.Phase == "paused" {
 				s.PausedUntil = c.moment(g.Until)
 			}
@@ -127,7 +154,7 @@ func (r *resource) status(snap *store.Snapshot) inspect.ResourceStatus {
 		s.Callers = append(s.Callers, callerStatus(c.Agent, c.Counters))
 	}
 	r.addModels(&s, snap)
-	r.setState(&s, snap)
+	r.setState(&s, snap, budgets)
 	return s
 }
 
@@ -170,6 +197,18 @@ func (r *resource) breaker(b store.BreakerState) string {
 	default:
 		return "gliding"
 	}
+}
+
+// goneOf returns when a quota is expected to run out; 0 if that is not foreseen. A forecast of the breaker stays until the
+// next sample, and can be over.
+func goneOf(l *store.LimitState, plan bool, now store.Time) store.Time {
+	switch {
+	case plan:
+		return planGone(l, now)
+	case l.Breaker.Gone <= now:
+		return 0
+	}
+	return l.Breaker.Gone
 }
 
 // resetOf returns when a window is expected to reset: the middle of the possible range.

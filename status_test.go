@@ -64,10 +64,10 @@ func TestStatusAsJSON(t *testing.T) {
 			want string
 		}{
 			{nil, "agents budgets cycles resources store"},
-			{[]any{"resources", 0}, "billing_stop callers configured consecutive_429 gates in_flight key last_429 last_send light light_binds limits mean_per_s members mode models name outage pause_reason paused_until " +
+			{[]any{"resources", 0}, "advice billing_stop callers configured consecutive_429 gates in_flight key last_429 last_send light light_binds limits mean_per_s members mode models name outage pause_reason paused_until " +
 				"peak_per_s reason retried sent silent_members state throttled throttled_7d until waited_ms waiting"},
 			{[]any{"resources", 0, "limits", 0}, "breaker differs_from gone_at kind learned light light_binds limit name outside plan remaining reset_at scope unit used window_ms withheld"},
-			{[]any{"resources", 0, "gates", 0}, "cause phase probe_at scope until"},
+			{[]any{"resources", 0, "gates", 0}, "cause consecutive_429 phase probe_at scope until"},
 			{[]any{"resources", 0, "callers", 0}, "agent mean_per_s peak_per_s retried sent throttled waited_ms"},
 			{[]any{"resources", 0, "waiting"}, "p0 p1 p2"},
 		} {
@@ -192,7 +192,7 @@ func TestWhyExplainsEveryWaiter(t *testing.T) {
 		if want := []string{"1 high p0: limit bucket in 10s", "2 low p2: limit bucket in 20s"}; !slices.Equal(got, want) {
 			t.Errorf("why says %q, want %q", got, want)
 		}
-		const want = "agent class expected_at held_by limit position reason ticket"
+		const want = "agent class expected_at held_by limit position reason scope ticket"
 		if got := keys(t, at(t, asJSON(t, list), 0)); got != want {
 			t.Errorf("keys are %s, want %s", got, want)
 		}

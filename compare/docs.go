@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -28,7 +29,8 @@ func writeDocs(dir string, results []*Result) error {
 	}
 	var text strings.Builder
 	err = t.Execute(&text, map[string]any{
-		"Table": markdown(results), "Results": results, "Better": ahead(results), "Failures": failures(results), "When": time.Now().UTC().Format("2 January 2006"), "Go": runtime.Version(), "Cores": runtime.NumCPU(),
+		"Table": markdown(results), "Foretold": results[0].Foretold, "Ours": slices.DeleteFunc(slices.Clone(results), func(r *Result) bool { return !strings.HasPrefix(r.Name, product) }),
+		"Results": results, "Better": ahead(results), "Failures": failures(results), "When": time.Now().UTC().Format("2 January 2006"), "Go": runtime.Version(), "Cores": runtime.NumCPU(),
 	})
 	if err != nil {
 		return err

@@ -79,6 +79,13 @@ func run(ctx context.Context, o options) error {
 		}
 		results = append(results, r)
 		say("   %s", r.line())
+		if c.name != direct {
+			continue
+		}
+		if r.Foretold, err = foretell(ctx, o.sluice, r.log); err != nil {
+			return err
+		}
+		say("   sluice replay foretells from this log: %d calls, %d 429s, %.1f s with the gate", r.Foretold.Finished, r.Foretold.Refused, r.Foretold.Took)
 	}
 	if err := added(results); err != nil && o.only == "" {
 		return err

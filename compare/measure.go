@@ -36,6 +36,8 @@ type Result struct {
 	Memory   float64 `json:"memory_mb"` // peak of the programs in between; 0: none
 	Why      string  `json:"why_failed,omitempty"`
 
+	Foretold *Foretold `json:"foretold,omitempty"` // of the run without a gate
+
 	log   []arrival
 	began time.Time
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"strconv"
 	"sync"
 	"time"
 
@@ -26,7 +27,9 @@ const (
 // arrival is one line of the provider's log.
 type arrival struct {
 	at       time.Time
+	took     time.Duration
 	agent    string
+	retry    bool // by the client's own header
 	accepted bool
 }
 
@@ -85,13 +88,14 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 	if m := named.FindSubmatch(body); m != nil {
 		agent = string(m[1])
 	}
+	again, _ := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count")) // proxies may leave it out
 	defer func() {
 		if agent == "" || agent == "load" || seen.status == 0 {
 			return
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.log = append(p.log, arrival{at: at, agent: agent, accepted: seen.status < 400})
+		p.log = append(p.log, arrival{at: at, took: time.Since(at), agent: agent, retry: again > 0, accepted: seen.status < 400})
 	}()
 	p.mock.ServeHTTP(seen, r)
 }

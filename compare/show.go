@@ -30,7 +30,15 @@ func (r *Result) cells() []string {
 	}
 	return []string{r.Name, fmt.Sprintf("%d of %d", r.Finished, r.Calls), fmt.Sprint(r.Refused), fmt.Sprintf("%.0f%%", 100*r.Used),
 		fmt.Sprintf("%.0f s", r.Took), fmt.Sprintf("%.2f", r.OfIdeal), fmt.Sprintf("%.1f s, %.1f s", r.Urgent, r.UrgentAt), fair,
-		fmt.Sprintf("%.1f ms", r.Added), fmt.Sprintf("%.0f", r.Rate), none(memory)}
+		fmt.Sprintf("%.1f ms", r.Added), rate(r.Rate), none(memory)}
+}
+
+// rate formats requests per second: a slow contender is not shown as 0.
+func rate(n float64) string {
+	if n < 10 {
+		return fmt.Sprintf("%.1f", n)
+	}
+	return fmt.Sprintf("%.0f", n)
 }
 
 // table formats all results for a terminal.

@@ -5,10 +5,12 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/nearest"
 	"github.com/sluicehq/sluice/internal/strictyaml"
 	"github.com/sluicehq/sluice/store"
 )
@@ -179,7 +181,15 @@ func (c *checker) known(fail func(string, string, ...any) strictyaml.Note, path,
 	for i := range names {
 		names[i] = c.file.Classes[i].Name
 	}
-	fail(path, "%s is not one of the classes %s", c.doc.Shown(path, name), strings.Join(names, ", "))
+	c.suggest(fail(path, "%s is not one of the classes %s", c.doc.Shown(path, name), strings.Join(names, ", ")), path, name, names)
+}
+
+// suggest adds the name that was probably meant. It goes by the text in the file, because the values of variables may be secret.
+func (c *checker) suggest(note strictyaml.Note, path, name string, names []string) {
+	text, err := strconv.Unquote(c.shown(path, name))
+	if meant := nearest.Name(text, names); err == nil && meant != "" {
+		note.Hint(didYouMean(meant))
+	}
 }
 
 var (

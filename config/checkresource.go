@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -31,7 +33,8 @@ func (c *checker) resource(name string, r *Resource) {
 		c.doc.FailKey(path, "the daemon keeps /%s for itself", name).Hint("call the resource something else")
 	}
 	if r.Provider != "" && !slices.Contains(providers, r.Provider) || r.Provider == "" && c.doc.Has(path+".provider") {
-		c.fail(path+".provider", "%s is not one of %s", c.shown(path+".provider", r.Provider), strings.Join(providers, ", "))
+		at := path + ".provider"
+		c.suggest(c.fail(at, "%s is not one of %s", c.shown(at, r.Provider), strings.Join(providers, ", ")), at, r.Provider, providers)
 	}
 	c.url(path+".upstream", r.Upstream, false)
 	if r.ArrivalSlack != 0 {
@@ -152,10 +155,16 @@ func (c *checker) env(path, s string) {
 
 func (c *checker) limits(path string, r *Resource) {
 	path += ".limits"
-	if n := len(r.Limits); n > store.MaxLimits {
+	preset, _ := provider.Preset(r.Provider)
+	theirs := slices.DeleteFunc(slices.Clone(preset.Limits), func(t sluice.Limit) bool {
+		return slices.ContainsFunc(r.Limits, func(l Limit) bool { return l.Name == t.Name })
+	})
+	switch n := len(r.Limits); {
+	case n > store.MaxLimits:
 		c.fail(path, "%d limits are more than %d", n, store.MaxLimits)
+	case n+len(theirs) > store.MaxLimits:
+		c.fail(path, "with those of the provider there are %d limits, at most %d are allowed", n+len(theirs), store.MaxLimits)
 	}
-	seen := map[string]int{}
 	for i := range r.Limits {
 		l, at := &r.Limits[i], index(path, i)
 		if l.Name == "" {
@@ -163,12 +172,22 @@ func (c *checker) limits(path string, r *Resource) {
 		} else {
 			c.name(at+".name", "limit", l.Name)
 		}
-		if first, twice := seen[l.Name]; twice && l.Name != "" {
-			c.fail(at+".name", "there is a limit called %s already: %s", c.shown(at+".name", l.Name), index("limits", first))
-		} else {
-			seen[l.Name] = i
-		}
 		c.limit(at, l, r)
+	}
+}
+
+// sameLimits reports limits of one resource with the same name.
+func (c *checker) sameLimits() {
+	for _, name := range sorted(c.file.Resources) {
+		seen := map[string]int{}
+		for i, l := range c.file.Resources[name].Limits {
+			at := index(join("resources", name)+".limits", i) + ".name"
+			if first, twice := seen[l.Name]; twice && l.Name != "" {
+				c.fail(at, "there is a limit called %s already: %s", c.shown(at, l.Name), index("limits", first))
+			} else {
+				seen[l.Name] = i
+			}
+		}
 	}
 }
 
@@ -201,6 +220,10 @@ func (c *checker) limit(path string, l *Limit, r *Resource) {
 			c.bare(path+".burst", l.Burst), c.bare(path+".size", l.Size)).Hint("use a shorter window: per minute instead of per day")
 	}
 	c.resets(path, l)
+	preset, _ := provider.Preset(r.Provider)
+	if theirs, ok := presetLimit(preset.Limits, l.Name); ok && theirs.Unit == l.Unit && theirs.Window != l.Size.Window {
+		c.fail(path+".size", "the provider counts its limit %s over %v, not over %v", l.Name, Duration(theirs.Window), Duration(l.Size.Window)).Hint("call a limit of your own something else")
+	}
 }
 
 func (c *checker) concurrency(path string, l *Limit) {

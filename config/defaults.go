@@ -142,6 +142,9 @@ func (r *Resource) defaults() {
 		or(&r.Light.Bind, "stocks")
 		or(&r.Light.Mode, "shrink")
 	}
+	if r.Breaker.Mode == "off" {
+		r.Breaker = Breaker{Off: true}
+	}
 	if !r.Breaker.Off {
 		or(&r.Breaker.Within, Duration(2*time.Minute))
 		or(&r.Breaker.Samples, 10)

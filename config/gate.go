@@ -57,7 +57,7 @@ func (f *File) GateConfig(now time.Time) (sluice.Config, error) {
 		if err != nil {
 			return sluice.Config{}, fmt.Errorf("resources.%s: %w", name, err)
 		}
-		gated.Paid = provider.CountsTokens(f.Dialect(name))
+		gated.Paid, gated.Preset = provider.CountsTokens(f.Dialect(name)), f.added[name]
 		c.Resources[name] = gated
 	}
 	return c, nil
@@ -92,9 +92,8 @@ func (r *Resource) gate(now time.Time) (sluice.Resource, error) {
 		}
 		out.Limits = append(out.Limits, limit)
 	}
-	var err error
-	out.Limits, err = withPreset(r.Provider, out.Limits)
-	return out, err
+	out.Limits = withPreset(r.Provider, out.Limits)
+	return out, nil
 }
 
 func (l *Limit) gate(now time.Time) (sluice.Limit, error) {

@@ -38,14 +38,15 @@ func TestOneLineTurnsItOff(t *testing.T) {
 		t.Fatalf("something is off that nobody turned off: %+v", c)
 	}
 	for file, change := range map[string]func(*sluice.Config){
-		"light-off":   api(func(r *sluice.Resource) { r.Light = sluice.Light{Off: true} }),
-		"breaker-off": api(func(r *sluice.Resource) { r.Breaker = sluice.Breaker{Off: true} }),
-		"shares-off":  func(c *sluice.Config) { c.NoShares = true },
-		"pacing-off":  func(c *sluice.Config) { c.NoPacing = true },
-		"cascade-off": func(c *sluice.Config) { c.NoCascade = true },
-		"leases-off":  func(c *sluice.Config) { c.Leases = sluice.Leases{Off: true} },
-		"slots-off":   func(*sluice.Config) {}, // as they are without being mentioned
-		"slots-on":    func(c *sluice.Config) { c.Slots = sluice.Slots{Max: 3, TTL: 5 * time.Minute} },
+		"light-off":        api(func(r *sluice.Resource) { r.Light = sluice.Light{Off: true} }),
+		"breaker-mode-off": api(func(r *sluice.Resource) { r.Breaker = sluice.Breaker{Off: true} }),
+		"breaker-off":      api(func(r *sluice.Resource) { r.Breaker = sluice.Breaker{Off: true} }),
+		"shares-off":       func(c *sluice.Config) { c.NoShares = true },
+		"pacing-off":       func(c *sluice.Config) { c.NoPacing = true },
+		"cascade-off":      func(c *sluice.Config) { c.NoCascade = true },
+		"leases-off":       func(c *sluice.Config) { c.Leases = sluice.Leases{Off: true} },
+		"slots-off":        func(*sluice.Config) {}, // as they are without being mentioned
+		"slots-on":         func(c *sluice.Config) { c.Slots = sluice.Slots{Max: 3, TTL: 5 * time.Minute} },
 	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()

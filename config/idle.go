@@ -20,6 +20,9 @@ func (f *File) Warnings() []string {
 		if _, known := provider.Lookup(name); known && r.Provider == "" {
 			all = append(all, fmt.Sprintf("%s has the name of a provider, but states none: its models, tokens and prices are not read; add provider: %s", path, name))
 		}
+		if r.Inject != nil && f.UpstreamOf(name) == "" {
+			warn(path+".inject", "the resource has no upstream")
+		}
 		for i := range r.Limits {
 			l, at := &r.Limits[i], index(path+".limits", i)
 			work = work || l.Unit == "work"

@@ -15,6 +15,7 @@ var idle = map[string][2]string{}
 var inCases = map[string][2]string{
 	"resources.limits":   {"resources: {a: {provider: github, limits: [{name: core}]}}", "resources.a.limits[0] has no effect: "},
 	"resources.provider": {"resources: {openai: {upstream: 'https://host'}}", "resources.openai has the name of a provider, but states none"},
+	"resources.inject":   {"listen: 'unix:/run/gate'\nresources: {a: {inject: {header: x-key, env: KEY}}}", "resources.a.inject has no effect: the resource has no upstream"},
 	"tools":              {"tools: {llm_call: 9}\nresources: {a: {limits: [{name: l, size: 5/s}]}}", "tools has no effect: "},
 }
 

@@ -55,10 +55,12 @@ func Parse(name string, src []byte, env func(name string) (value string, set boo
 	}
 	f := &File{}
 	doc.Decode(f)
-	if err := doc.Err(); err != nil {
-		return nil, err
-	}
+	unreadable := doc.Err() != nil
 	c := &checker{doc: doc, file: f}
+	c.sameLimits() // needs only names, so it is told together with values that cannot be read
+	if unreadable {
+		return nil, doc.Err()
+	}
 	c.stated()
 	f.Defaults()
 	c.related()

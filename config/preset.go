@@ -1,12 +1,11 @@
 package config
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/provider"
-	"github.com/sluicehq/sluice/store"
 )
 
 // AddPresets adds a resource for every provider whose limits are known, under the provider's name, so that it needs no
@@ -52,6 +51,31 @@ func (f *File) Dialect(resource string) provider.Dialect {
 	return provider.Generic{}
 }
 
+// UpstreamOf returns the address that a resource's requests go to: its upstream, else its provider's, else that of its
+// first key. It is empty for a resource that is used only with sluice acquire, the API or in Go.
+func (f *File) UpstreamOf(resource string) string {
+	r := f.Resources[resource]
+	address := cmp.Or(r.Upstream, f.ProviderAddress(resource))
+	if address == "" && len(r.Keys) > 0 {
+		address = r.Keys[0].Upstream
+	}
+	return address
+}
+
+// WithoutUpstream returns the sorted names of the resources in the file itself that clients cannot send to.
+func (f *File) WithoutUpstream() []string {
+	return slices.DeleteFunc(sorted(f.Resources), func(name string) bool { return f.added[name] || f.UpstreamOf(name) != "" })
+}
+
+// ProviderAddress returns the public address of a resource's provider, which clients use by default; empty if there is
+// none.
+func (f *File) ProviderAddress(resource string) string {
+	if s, ok := f.Dialect(resource).(provider.Speaker); ok {
+		return s.Address()
+	}
+	return ""
+}
+
 // fromPreset fills in the provider's values where the file states none. A limit with the name of one of the provider's
 // limits counts the same unit and recovers in the same way.
 func (r *Resource) fromPreset() {
@@ -88,10 +112,10 @@ func presetLimit(limits []sluice.Limit, name string) (sluice.Limit, bool) {
 
 // withPreset puts the provider's limits before the configured ones. A configured limit of the same name replaces the
 // provider's, and caps the size that responses state.
-func withPreset(name string, configured []sluice.Limit) ([]sluice.Limit, error) {
+func withPreset(name string, configured []sluice.Limit) []sluice.Limit {
 	preset, ok := provider.Preset(name)
 	if !ok {
-		return configured, nil
+		return configured
 	}
 	var all []sluice.Limit
 	for _, theirs := range preset.Limits {
@@ -99,10 +123,6 @@ func withPreset(name string, configured []sluice.Limit) ([]sluice.Limit, error) 
 		if !ok {
 			all = append(all, theirs)
 			continue
-		}
-		if own.Unit == theirs.Unit && own.Kind != sluice.Concurrency && own.Window != theirs.Window {
-			return nil, fmt.Errorf("limit %s: the provider counts it over %v, not over %v; call a limit of your own something else",
-				own.Name, Duration(theirs.Window), Duration(own.Window))
 		}
 		own.Estimated, own.Plan = theirs.Estimated, theirs.Plan
 		if len(own.Per) == 0 && own.Kind != sluice.Concurrency {
@@ -115,8 +135,5 @@ func withPreset(name string, configured []sluice.Limit) ([]sluice.Limit, error) 
 			all = append(all, own)
 		}
 	}
-	if len(all) > store.MaxLimits {
-		return nil, fmt.Errorf("limits: with those of the provider there are %d, at most %d are allowed", len(all), store.MaxLimits)
-	}
-	return all, nil
+	return all
 }

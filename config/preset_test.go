@@ -84,11 +84,10 @@ resources:
 func TestLimitThatIsNotThePresetsIsRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"{name: core, size: 100/min}": "core: the provider counts it over 1h, not over 1m",
-		"{name: a, size: 1/s}, {name: b, size: 1/s}, {name: c, size: 1/s}, {name: d, size: 1/s}, {name: e, size: 1/s}, {name: f, size: 1/s}, {name: g, size: 1/s}, {name: h, size: 1/s}": "there are 17, at most 16",
+		"{name: core, size: 100/min}": "test.yaml:1:65: resources.hub.limits[0].size: the provider counts its limit core over 1h, not over 1m; call",
+		"{name: a, size: 1/s}, {name: b, size: 1/s}, {name: c, size: 1/s}, {name: d, size: 1/s}, {name: e, size: 1/s}, {name: f, size: 1/s}, {name: g, size: 1/s}, {name: h, size: 1/s}": "test.yaml:1:45: resources.hub.limits: with those of the provider there are 17 limits, at most 16",
 	} {
-		f := parse(t, "resources: {hub: {provider: github, limits: ["+text+"]}}")
-		if _, err := f.GateConfig(noon); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse("test.yaml", []byte("resources: {hub: {provider: github, limits: ["+text+"]}}"), environment); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}

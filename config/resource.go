@@ -70,7 +70,7 @@ type Breaker struct {
 	Within Duration `yaml:"within,omitempty"`
 	// How many reports of what remains the forecast uses.
 	Samples int `yaml:"samples,omitempty" jsonschema:"minimum=3,maximum=64"`
-	// Slow lower classes down (glide), or stop them (open).
+	// Slow lower classes down (glide), stop them (open), or neither (off).
 	Mode BreakerMode `yaml:"mode,omitempty"`
 }
 

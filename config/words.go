@@ -1,9 +1,13 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/sluicehq/sluice/internal/nearest"
+	"github.com/sluicehq/sluice/internal/strictyaml"
 )
 
 // Types whose value is one of a few words.
@@ -38,7 +42,7 @@ func (Mode) words() []string         { return []string{"gate", "observe"} }
 func (Guard) words() []string        { return []string{"auto", "strict", "off"} }
 func (Bind) words() []string         { return []string{"stocks", "all"} }
 func (LightMode) words() []string    { return []string{"shrink", "static"} }
-func (BreakerMode) words() []string  { return []string{"glide", "open"} }
+func (BreakerMode) words() []string  { return []string{"glide", "open", "off"} }
 func (Split) words() []string        { return []string{"key"} }
 func (Abort) words() []string        { return []string{"free", "hold"} }
 func (Kind) words() []string         { return []string{"bucket", "rolling", "fixed", "concurrency"} }
@@ -97,8 +101,14 @@ func notOneOf(s string, words []string) error {
 	if len(words) == 1 {
 		return fmt.Errorf("%.80q is not %s, which is all it can be", s, words[0])
 	}
-	return fmt.Errorf("%.80q is not one of %s", s, strings.Join(words, ", "))
+	message := fmt.Sprintf("%.80q is not one of %s", s, strings.Join(words, ", "))
+	if meant := nearest.Name(s, words); meant != "" {
+		return &strictyaml.Mistake{Message: message, Hint: didYouMean(meant)}
+	}
+	return errors.New(message)
 }
+
+func didYouMean(name string) string { return fmt.Sprintf("did you mean %q?", name) }
 
 // UnmarshalText reads "off" instead of the fields.
 func (l *Light) UnmarshalText(text []byte) error   { return offable(&l.Off, text) }

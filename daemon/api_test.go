@@ -93,7 +93,6 @@ func TestWhatMakesNoSense(t *testing.T) {
 		says               string
 	}{
 		{404, "POST", "/v1/tickets", `{"resource":"nowhere","agent":"a"}`, "nowhere"},
-		{400, "POST", "/v1/tickets", `{"resource":"api"}`, "agent"},
 		{400, "POST", "/v1/tickets", `{"resource":"api","agent":"a","wiat_ms":1}`, "wiat_ms"},
 		{400, "POST", "/v1/tickets", `{"resource":`, "body"},
 		{400, "POST", "/v1/tickets", `{"resource":"api","agent":"a"}{}`, "more than one"},
@@ -158,6 +157,10 @@ func TestProblemsInWords(t *testing.T) {
 	if hint, _ := out["hint"].(string); !strings.HasPrefix(hint, "configured are ") || strings.ContainsAny(hint, `["]`) {
 		t.Errorf("%v", out)
 	}
+	out = r.want(404, "POST", "/v1/tickets", `{"resource":"plaecs","agent":"a"}`)
+	if hint, _ := out["hint"].(string); !strings.HasPrefix(hint, "did you mean places? configured are ") {
+		t.Errorf("%v", out)
+	}
 }
 
 func TestFleet(t *testing.T) {
@@ -188,6 +191,52 @@ func TestFleet(t *testing.T) {
 		t.Errorf("%v", out)
 	}
 	if out := r.want(200, "GET", "/v1/report?since=7d", ``); out["resources"] == nil {
+		t.Errorf("%v", out)
+	}
+}
+
+// An agent without any use learns about the configured resource, not about the first preset.
+func TestHeartbeatIsAboutTheConfiguredResource(t *testing.T) {
+	r := begin(t, "generic", "presets: on\nresources: {zapi: {provider: generic, limits: [{name: hour, size: 1000/h, kind: fixed}]}}\n", nil)
+	r.want(200, "POST", "/v1/resources/zapi/observe", `{"status":200,"headers":{"X-RateLimit-Limit":"1000","X-RateLimit-Remaining":"10","X-RateLimit-Reset":"3000"}}`)
+	if out := r.want(200, "PUT", "/v1/agents/solo", `{"class":"p1"}`); out["light"] != "red" || out["allocated"] != float64(1000) {
+		t.Errorf("%v", out)
+	}
+}
+
+// A caller that states no agent is the token's, else an unnamed one.
+func TestTicketWithoutAnAgent(t *testing.T) {
+	r := begin(t, "generic", plain, nil)
+	if out := r.want(200, "POST", "/v1/tickets", `{"resource":"api"}`); out["agent"] != "unnamed" || out["class"] != "p2" {
+		t.Errorf("%v", out)
+	}
+	sum := sha256.Sum256([]byte("bobs"))
+	r = begin(t, "generic", plain+"tokens: [{name: low, hash: "+hex.EncodeToString(sum[:])+", agent: bob, class: p2}]\n", nil)
+	if out := r.want(200, "POST", "/v1/tickets", `{"resource":"api"}`, "Authorization", "Bearer bobs"); out["agent"] != "bob" {
+		t.Errorf("%v", out)
+	}
+}
+
+// Callers state dollars, with decimals.
+func TestStatedDollars(t *testing.T) {
+	r := begin(t, "generic", "resources: {api: {limits: [{name: minute, size: 100/min}]}}\nbudgets: [{name: all, size: 80 usd/day}]\n", nil)
+	ticket := r.want(200, "POST", "/v1/tickets", `{"resource":"api","agent":"a","units":{"requests":1,"usd":0.5,"input_tokens":null}}`)["ticket"].(string)
+	for _, c := range [][2]string{
+		{`{"usage":{"usd":31200}}`, "usage.usd: 31200 is not an amount from 0 to 1000 dollars"},
+		{`{"usage":{"usd":"1"}}`, `usage.usd: "\"1\"" is not an amount of dollars such as 0.02`},
+		{`{"usage":{"requests":0.5}}`, "usage.requests: 0.5 is not a whole number that is small enough"},
+		{`{"usage":{"requests":-1}}`, "usage.requests: it is negative"},
+	} {
+		if out := r.want(400, "POST", "/v1/tickets/"+ticket+"/close", c[0]); out["detail"] != c[1] {
+			t.Errorf("%s: %v", c[0], out)
+		}
+	}
+	r.want(204, "POST", "/v1/tickets/"+ticket+"/close", `{"usage":{"usd":0.02}}`)
+	if b := r.want(200, "GET", "/v1/status", ``)["budgets"].([]any)[0].(map[string]any); b["used_usd"] != 0.02 {
+		t.Errorf("%v", b)
+	}
+	// Fields of a reported response have the names of the body.
+	if out := r.want(400, "POST", "/v1/resources/api/observe", `{"body":5}`); out["detail"] != "body: it has to be a string, not a number" {
 		t.Errorf("%v", out)
 	}
 }

@@ -62,8 +62,13 @@ type Options struct {
 	// Report returns what was sent through gates since a moment. gates holds the daemon's gate and, if it can be
 	// opened, one with the pools that the configuration does not name. Nil means the gates' own reports.
 	Report func(ctx context.Context, gates []*sluice.Gate, since time.Time) (inspect.Report, error)
-	// Show converts a report into the JSON that clients get. Nil means the report itself.
-	Show func(*inspect.Report) any
+	// Show converts a report into the JSON that clients get, with the figures of each minute or without. Nil means the
+	// report itself.
+	Show func(r *inspect.Report, minutes bool) any
+	// EventLog says which events Report and Rejected read; see [api.Options].
+	EventLog func() string
+	// Rejected returns the requests that the gate has lately refused, for /v1/why; see [api.Options].
+	Rejected func(resource, agent string) any
 	// Tell receives events of pools that the configuration does not name. Nil drops them.
 	Tell func(inspect.Event)
 	// Letters keeps given-up requests of resources with dead_letters: on. Nil means that none are kept.
@@ -119,7 +124,7 @@ func New(o Options) (*Daemon, error) {
 		}
 	}
 	if o.Show == nil {
-		d.options.Show = func(r *inspect.Report) any { return r }
+		d.options.Show = func(r *inspect.Report, _ bool) any { return r }
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -334,7 +339,8 @@ func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 		d := f.Dialect(name)
 		address := addressOf(f, name, o.Upstreams)
 		if address == "" {
-			continue // used only on the command line or in Go
+			po.Unreachable = append(po.Unreachable, name) // used only on the command line or in Go
+			continue
 		}
 		up, err := url.Parse(address)
 		if err != nil {

@@ -239,6 +239,7 @@ func FuzzReload(f *testing.F) {
 	d := fuzzDaemon(f, func() string { return text.Load().(string) })
 	f.Add(fuzzed)
 	f.Add(strings.Replace(fuzzed, "1000000/min", "5/h", 1))
+	f.Add(strings.Replace(fuzzed, "1000000/min", "1000000/min, per: [agent]", 1))
 	f.Add("resources: {api: {upstream: 'http://127.0.0.1:9', limits: [{name: minute, size: 0/min}]}}")
 	f.Add("resources: {other: {provider: openai}}\nclasses: [{name: p0}, {name: p9}]")
 	f.Add("tokens: [{name: a, hash: " + strings.Repeat("0", 64) + "}]")

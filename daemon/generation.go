@@ -57,10 +57,11 @@ func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *genera
 	ao := api.Options{
 		Gate: gate, Classes: po.Classes, Dialect: f.Dialect, Limits: limits, Backoff: backoff, Identify: g.identify, Events: d.events, Refused: d.refuse, Users: &d.users,
 		History: d.options.History, Config: f.Public, Keys: configuredKeys(&o, g.proxy.KeyLabels),
-		Report: func(ctx context.Context, since time.Time) (any, error) {
+		Report: func(ctx context.Context, since time.Time, minutes bool) (any, error) {
 			rep, err := g.report(ctx, since)
-			return d.options.Show(&rep), err
+			return d.options.Show(&rep, minutes), err
 		},
+		EventLog: o.EventLog, Rejected: o.Rejected,
 	}
 	for _, b := range f.Budgets {
 		if b.Per == config.BudgetOwner(sluice.BudgetFleet) && b.Size.Micros > 0 && (ao.Shared == 0 || b.Size.Micros < ao.Shared) {

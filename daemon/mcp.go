@@ -23,7 +23,7 @@ func (g *generation) serveMCP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	mcp.ServeHTTP(w, r, mcp.Options{
-		Gate: mcpGate{API: g.api, generation: g}, Caller: caller, Version: g.daemon.options.Version, Show: g.daemon.options.Show,
+		Gate: mcpGate{API: g.api, generation: g}, Caller: caller, Version: g.daemon.options.Version, Show: func(r *inspect.Report) any { return g.daemon.options.Show(r, false) },
 	})
 }
 

@@ -49,3 +49,16 @@ func TestTicketsOfAnObservedResource(t *testing.T) {
 		r.must("POST", "/v1/tickets", `{"resource":"api","agent":"b","wait_ms":0}`)
 	})
 }
+
+// A response that a caller observes for a model holds the requests that name the model the same way.
+func TestAnObservedModelIsTheRequestsModel(t *testing.T) {
+	r := begin(t, "generic", "resources: {anthropic: {provider: anthropic}, github: {provider: github}}\n", nil)
+	r.want(200, "POST", "/v1/resources/anthropic/observe", `{"status":429,"model":"claude-opus-4-5","headers":{"Retry-After":"300"}}`)
+	r.want(429, "POST", "/v1/tickets", `{"resource":"anthropic","agent":"a","model":"claude-opus-4-5","wait_ms":0}`)
+	r.want(200, "POST", "/v1/tickets", `{"resource":"anthropic","agent":"a","model":"claude-haiku-4-5","wait_ms":0}`)
+	// Where the response names the part of the API, the caller need not.
+	r.want(200, "POST", "/v1/resources/github/observe",
+		`{"status":403,"headers":{"x-ratelimit-resource":"search","x-ratelimit-limit":"30","x-ratelimit-remaining":"0","x-ratelimit-reset":"50"}}`)
+	r.want(429, "POST", "/v1/tickets", `{"resource":"github","agent":"a","class":"p0","model":"search","wait_ms":0}`)
+	r.want(200, "POST", "/v1/tickets", `{"resource":"github","agent":"a","class":"p0","wait_ms":0}`)
+}

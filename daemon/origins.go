@@ -12,29 +12,13 @@ import (
 
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/internal/loopback"
-	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/proxy/forward"
 )
 
 // addressOf returns the address that a resource's requests go to. It is empty if the resource is used only on the
 // command line or in Go.
 func addressOf(f *config.File, name string, upstreams map[string]string) string {
-	address := cmp.Or(upstreams[name], f.Resources[name].Upstream)
-	if address == "" {
-		address = usualAddress(f, name)
-	}
-	if keys := f.Resources[name].Keys; address == "" && len(keys) > 0 {
-		address = keys[0].Upstream
-	}
-	return address
-}
-
-// usualAddress returns the public address of a resource's provider, which clients use by default.
-func usualAddress(f *config.File, name string) string {
-	if s, ok := f.Dialect(name).(provider.Speaker); ok {
-		return s.Address()
-	}
-	return ""
+	return cmp.Or(upstreams[name], f.UpstreamOf(name))
 }
 
 // Origins returns the addresses that clients of a configuration's resources send to: the upstream of each resource, and
@@ -58,7 +42,7 @@ func Origins(f *config.File, upstreams map[string]string) (*forward.Origins, err
 		}
 		c := candidate{Origin: forward.Origin{Resource: name, Address: up, Upstream: up}, builtIn: !slices.Contains(named, name), renamed: f.Resources[name].Provider != name}
 		all = append(all, c)
-		if usual, err := url.Parse(usualAddress(f, name)); err == nil && usual.Host != "" && usual.String() != up.String() {
+		if usual, err := url.Parse(f.ProviderAddress(name)); err == nil && usual.Host != "" && usual.String() != up.String() {
 			c.Address, c.stands = usual, true
 			all = append(all, c)
 		}

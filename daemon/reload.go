@@ -31,7 +31,7 @@ type Reloading struct {
 type Reloaded struct {
 	Resources []string `json:"resources"` // the resources now
 	Changed   []string `json:"changed"`   // a few words each
-	Warnings  []string `json:"warnings"`  // what is not in effect yet, and why
+	Warnings  []string `json:"warnings"`  // what is not in effect yet, or not counted any more, and why
 }
 
 // maxEarlier bounds the number of earlier generations that still have requests.
@@ -67,6 +67,7 @@ func (d *Daemon) Reload(ctx context.Context) (Reloaded, error) {
 		return none, loadProblem(err)
 	}
 	done := compare(before.file, f)
+	done.Warnings = append(done.Warnings, forgotten(before.file, f, time.Now())...)
 	gate, err := how.Open(ctx, f)
 	if err != nil {
 		return none, d.putBack(ctx, before, openProblem(err))

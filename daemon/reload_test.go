@@ -319,7 +319,7 @@ func TestReloadEndsListening(t *testing.T) {
 func TestReloadKeepsBudgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reloadable(t, onePlace+"budgets: [{name: all, size: 1 usd/day, over: deny}]\n")
-		if code, out := r.call("POST", "/v1/tickets", `{"resource":"api","agent":"a","wait_ms":0,"units":{"requests":1,"usd":600000}}`); code != 200 {
+		if code, out := r.call("POST", "/v1/tickets", `{"resource":"api","agent":"a","wait_ms":0,"units":{"requests":1,"usd":0.6}}`); code != 200 {
 			t.Fatalf("%d %v", code, out)
 		}
 		r.text = strings.Replace(r.text, "concurrency: 1", "concurrency: 2", 1)
@@ -334,4 +334,29 @@ func TestReloadKeepsBudgets(t *testing.T) {
 func hashOf(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
+}
+
+// A limit with another scope or name forgot what it had counted, and the reload said nothing of it.
+func TestReloadWarnsOfForgottenCharges(t *testing.T) {
+	const before = "resources: {api: {limits: [{name: ten, size: 10/30s}, {name: places, concurrency: 5}]}}\n"
+	for name, c := range map[string]struct{ limits, warning string }{
+		"scope":     {"{name: ten, size: 10/30s, per: [agent]}, {name: places, concurrency: 5}", "resource api: limit ten has another scope now and starts empty: requests of the last 30s do not count against it, and for as long the provider may get more than the limit"},
+		"unit":      {"{name: ten, size: 10/30s, unit: tokens}, {name: places, concurrency: 5}", "limit ten counts another unit now"},
+		"name":      {"{name: dix, size: 10/30s}, {name: places, concurrency: 5}", "limit dix replaces ten and starts empty"},
+		"places":    {"{name: ten, size: 10/30s}, {name: room, concurrency: 5}", "limit room replaces places and starts empty: running requests do not count against it"},
+		"size":      {"{name: ten, size: 20/30s}, {name: places, concurrency: 6}", ""},
+		"window":    {"{name: ten, size: 10/40s}, {name: places, concurrency: 5}", ""},
+		"one more":  {"{name: ten, size: 10/30s}, {name: places, concurrency: 5}, {name: hour, size: 90/h}", ""},
+		"one fewer": {"{name: ten, size: 10/30s}", ""},
+	} {
+		r := reloadable(t, before)
+		r.text = strings.Replace(before, before[strings.Index(before, "["):strings.LastIndex(before, "]")], "["+c.limits, 1)
+		done, err := r.daemon.Reload(t.Context())
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := strings.Join(done.Warnings, "\n"); (got == "") != (c.warning == "") || !strings.Contains(got, c.warning) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
 }

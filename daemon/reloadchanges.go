@@ -1,12 +1,14 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
@@ -54,6 +56,58 @@ func differ(a, b reflect.Value) []string {
 		}
 	}
 	return names
+}
+
+// forgotten lists limits that do not take over the charges of the limits they replace: those with another scope, unit or
+// name. A pool passes charges on by name, and cannot divide them among other meters.
+func forgotten(old, now *config.File, at time.Time) (list []string) {
+	before, err := old.GateConfig(at)
+	if err != nil {
+		return nil // it was in force: this cannot happen
+	}
+	after, err := now.GateConfig(at)
+	if err != nil {
+		return nil // opening its gate fails too, with the reason
+	}
+	for _, name := range slices.Sorted(maps.Keys(after.Resources)) {
+		was, is := before.Resources[name].Limits, after.Resources[name].Limits
+		for i := range is {
+			l := &is[i]
+			k := slices.IndexFunc(was, func(o sluice.Limit) bool { return o.Name == l.Name })
+			var how string
+			switch {
+			case k < 0:
+				gone := slices.IndexFunc(was, func(o sluice.Limit) bool {
+					return unitOf(&o) == unitOf(l) && !slices.ContainsFunc(is, func(n sluice.Limit) bool { return n.Name == o.Name })
+				})
+				if gone < 0 {
+					continue // nothing was counted for it
+				}
+				how = "replaces " + was[gone].Name + " and starts empty"
+			case unitOf(&was[k]) != unitOf(l):
+				how = "counts another unit now and starts empty"
+			case scopes(was[k].Per) != scopes(l.Per):
+				how = "has another scope now and starts empty"
+			default:
+				continue
+			}
+			span := "running requests do not count against it"
+			if l.Window > 0 {
+				span = fmt.Sprintf("requests of the last %v do not count against it, and for as long the provider may get more than the limit", l.Window)
+			}
+			list = append(list, fmt.Sprintf("resource %s: limit %s %s: %s", name, l.Name, how, span))
+		}
+	}
+	return list
+}
+
+func unitOf(l *sluice.Limit) string { return cmp.Or(l.Unit, sluice.Requests) }
+
+func scopes(list []sluice.Scope) (set sluice.Scope) {
+	for _, s := range list {
+		set |= s
+	}
+	return set
 }
 
 // differing lists limits whose size differs from the configuration because another process states less.

@@ -48,7 +48,7 @@ var rights = []right{
 	{does: "take half of a limit with one ticket", route: "POST /v1/tickets", body: asks + `,"units":{"input_tokens":5000}}`, open: 200, top: 200, low: 200, bob: 200},
 	{does: "take more than half of a limit with one ticket", route: "POST /v1/tickets", body: asks + `,"units":{"input_tokens":5001}}`, open: 200, top: 200, low: 403, bob: 403},
 	{does: "take more than 10,000,000 of a unit that no limit counts", route: "POST /v1/tickets", body: asks + `,"units":{"pages":10000001}}`, open: 200, top: 200, low: 403, bob: 403},
-	{does: "take a ticket for more than 100 USD", route: "POST /v1/tickets", body: asks + `,"units":{"usd":100000001}}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "take a ticket for more than 100 USD", route: "POST /v1/tickets", body: asks + `,"units":{"usd":100.000001}}`, open: 200, top: 200, low: 403, bob: 403},
 	{does: "report the answer of its own ticket", route: "POST /v1/tickets/{id}/answer", path: "/v1/tickets/MINE/answer", body: `{"status":200}`, open: 200, top: 200, low: 200, bob: 200},
 	{does: "report the answer of another's ticket", route: "POST /v1/tickets/{id}/answer", path: "/v1/tickets/OTHER/answer", body: `{"status":429}`, open: 200, top: 200, low: 403, bob: 403},
 	{does: "renew its own ticket", route: "POST /v1/tickets/{id}/renew", path: "/v1/tickets/MINE/renew", body: `{}`, open: 200, top: 200, low: 200, bob: 200},

@@ -119,11 +119,11 @@ func TestFalseMoneyLeavesMostOfASharedBudget(t *testing.T) {
 			return list[0].UsedUSD
 		}
 		for range 20 {
-			code, body := r.as("low", "POST", "/v1/tickets", `{"resource":"api","agent":"a","wait_ms":0,"units":{"requests":1,"usd":90000000}}`)
+			code, body := r.as("low", "POST", "/v1/tickets", `{"resource":"api","agent":"a","wait_ms":0,"units":{"requests":1,"usd":90}}`)
 			if code != http.StatusOK {
 				t.Fatal(code, body)
 			}
-			r.as("low", "POST", "/v1/tickets/"+field(t, body, "ticket")+"/close", `{"usage":{"usd":100000000}}`)
+			r.as("low", "POST", "/v1/tickets/"+field(t, body, "ticket")+"/close", `{"usage":{"usd":100}}`)
 		}
 		if got := spent(); got > 21 {
 			t.Errorf("%v USD of 80 are gone", got)
@@ -134,7 +134,7 @@ func TestFalseMoneyLeavesMostOfASharedBudget(t *testing.T) {
 		if code != http.StatusOK {
 			t.Fatal(code, body)
 		}
-		r.as("low", "POST", "/v1/tickets/"+field(t, body, "ticket")+"/close", `{"usage":{"input_tokens":500000,"usd":5000000}}`)
+		r.as("low", "POST", "/v1/tickets/"+field(t, body, "ticket")+"/close", `{"usage":{"input_tokens":500000,"usd":5}}`)
 		if got := spent() - before; got < 4.9 || got > 5.1 {
 			t.Errorf("half a million tokens cost %v USD, want 5", got)
 		}

@@ -274,24 +274,24 @@ func TestMoneyStatedByALowerTokenIsBounded(t *testing.T) {
 			}
 			return s[0].UsedUSD
 		}
-		paid := func(token string) string { return r.grantOf(token, `"requests":1,"usd":1`) }
-		r.spend("low", paid("low"), `"usd":9000000`)
+		paid := func(token string) string { return r.grantOf(token, `"requests":1,"usd":0.000001`) }
+		r.spend("low", paid("low"), `"usd":9`)
 		if got := spent(); got != 9 {
 			t.Errorf("%v of 9 USD count", got)
 		}
-		r.spend("low", paid("low"), `"usd":1000000000000`)
+		r.spend("low", paid("low"), `"usd":1000`)
 		if got := spent(); got != 19 {
 			t.Errorf("%v USD count, not 19", got)
 		}
-		r.spend("low", paid("low"), `"input_tokens":2000000,"usd":39000000`)
+		r.spend("low", paid("low"), `"input_tokens":2000000,"usd":39`)
 		if got := spent(); got != 58 {
 			t.Errorf("%v USD count, not 58", got)
 		}
-		r.spend("low", paid("low"), `"input_tokens":10000000,"usd":1000000000000`)
+		r.spend("low", paid("low"), `"input_tokens":10000000,"usd":1000`)
 		if got := spent(); got != 158 {
 			t.Errorf("%v USD count, not 158", got)
 		}
-		r.spend("top", paid("top"), `"usd":300000000`)
+		r.spend("top", paid("top"), `"usd":300`)
 		if got := spent(); got != 458 {
 			t.Errorf("%v USD count, not 458", got)
 		}

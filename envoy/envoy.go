@@ -36,6 +36,9 @@ type Options struct {
 	Gate *sluice.Gate
 	// Log records questions that cannot be answered, once for each kind of mistake. Nil means no log.
 	Log *slog.Logger
+	// Model returns the class of models that a model of a resource counts under, such as opus-4 for claude-opus-4-5. Nil
+	// means that models count under their own names.
+	Model func(resource, model string) string
 	// Now is the clock for resets. Nil means time.Now.
 	Now func() time.Time
 }
@@ -44,9 +47,10 @@ type Options struct {
 type Server struct {
 	rlsv3.UnimplementedRateLimitServiceServer
 
-	gate atomic.Pointer[sluice.Gate]
-	log  *slog.Logger
-	now  func() time.Time
+	gate  atomic.Pointer[sluice.Gate]
+	model func(resource, model string) string
+	log   *slog.Logger
+	now   func() time.Time
 
 	mu   sync.Mutex
 	told map[string]bool // mistakes already logged
@@ -57,7 +61,7 @@ const maxTold = 100
 
 // New returns a server.
 func New(o Options) *Server {
-	s := &Server{log: o.Log, now: o.Now, told: map[string]bool{}}
+	s := &Server{model: o.Model, log: o.Log, now: o.Now, told: map[string]bool{}}
 	s.gate.Store(o.Gate)
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -97,6 +101,9 @@ func (s *Server) decide(ctx context.Context, gate *sluice.Gate, q *rlsv3.RateLim
 	parts, req, err := parse(q)
 	if err != nil {
 		return nil, err
+	}
+	if s.model != nil && req.Model != "" {
+		req.Model = s.model(req.Resource, req.Model)
 	}
 	if req.Key, err = label(ctx, gate, &req); err != nil {
 		return nil, err

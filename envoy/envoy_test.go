@@ -254,3 +254,21 @@ func TestServe(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Names of one class of models had a meter each, apart from that of the proxy's requests.
+func TestModelsOfAClassShareTheirLimit(t *testing.T) {
+	t.Parallel()
+	s := envoy.New(envoy.Options{
+		Gate:  openGate(t, sluice.Limit{Name: "minute", Kind: sluice.Rolling, Size: 2, Window: time.Minute, Per: []sluice.Scope{sluice.PerModel}}),
+		Model: func(_, model string) string { return strings.TrimPrefix(model, "claude-") },
+	})
+	for i, model := range []string{"opus", "claude-opus", "opus", "haiku"} {
+		want := rlsv3.RateLimitResponse_OK
+		if i == 2 {
+			want = rlsv3.RateLimitResponse_OVER_LIMIT
+		}
+		if a := ask(t, s, question(entries("agent", "web", "model", model))); a.GetOverallCode() != want {
+			t.Errorf("request %d, %s: %v", i, model, a.GetOverallCode())
+		}
+	}
+}

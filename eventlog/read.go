@@ -38,6 +38,12 @@ func ReadKinds(dir string, since time.Time, kinds []string, yield func(inspect.E
 	return err
 }
 
+// IsOf reports whether an event belongs to one of the stores, which are labels as given to [OpenFor]. Every event does if
+// there are none. An event without a label belongs to every store: earlier versions wrote no labels.
+func IsOf(e *inspect.Event, stores []string) bool {
+	return len(stores) == 0 || e.Store == "" || slices.Contains(stores, e.Store)
+}
+
 // read is Read for lines that contain one of the marks, or for all lines if there are no marks.
 func read(dir string, since time.Time, marks [][]byte, yield func(inspect.Event) bool) (garbage int, err error) {
 	open, err := openAll(dir)

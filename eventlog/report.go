@@ -18,7 +18,7 @@ const ticketLife = store.MaxTTL
 func Report(dir string, since time.Time) (inspect.Report, error) {
 	t := newTally(since, func(string, time.Time, bool) bool { return true })
 	rep := inspect.Report{Since: since.UTC(), Resources: []inspect.ResourceReport{}}
-	if err := t.read(dir); err != nil {
+	if err := t.read(dir, nil); err != nil {
 		return rep, err
 	}
 	for name, r := range t.resources {
@@ -34,8 +34,9 @@ func Report(dir string, since time.Time) (inspect.Report, error) {
 }
 
 // Complete adds to a store's report what only the log knows: sends from before the store's history begins, sends
-// without the store, and all costs. The peak per second is the larger of the two.
-func Complete(rep *inspect.Report, dir string, since time.Time) error {
+// without the store, and all costs. The peak per second is the larger of the two. Only events of the given stores count,
+// as [IsOf] says.
+func Complete(rep *inspect.Report, dir string, since time.Time, stores ...string) error {
 	begins := map[string]time.Time{}
 	for _, r := range rep.Resources {
 		begins[r.Name] = r.Since
@@ -44,7 +45,7 @@ func Complete(rep *inspect.Report, dir string, since time.Time) error {
 		begin, known := begins[resource]
 		return known && (observed || at.Before(begin))
 	})
-	if err := t.read(dir); err != nil {
+	if err := t.read(dir, stores); err != nil {
 		return err
 	}
 	for i := range rep.Resources {
@@ -69,6 +70,12 @@ func Complete(rep *inspect.Report, dir string, since time.Time) error {
 
 // addTo adds the counts to a report.
 func (r *resourceTally) addTo(rep *inspect.ResourceReport) {
+	if rep.ThrottledMinutes == nil {
+		rep.ThrottledMinutes = map[time.Time]int64{}
+	}
+	for minute, n := range r.throttled {
+		rep.ThrottledMinutes[minute] += n
+	}
 	rep.Total.Add(r.total.done())
 	r.total.nameIn(&rep.Total)
 	at := map[string]int{}

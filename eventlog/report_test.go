@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -135,5 +136,38 @@ func TestComplete(t *testing.T) {
 	}
 	if err := Complete(&rep, t.TempDir(), time.Time{}); err != nil {
 		t.Errorf("without a log: %v", err)
+	}
+}
+
+// Stores that share a log are reported apart. Events of earlier versions, which have no label, belong to every store.
+func TestReportOfOneStoreAmongSeveral(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	for store, agent := range map[string]string{"file": "a", "redis-1": "b", "": "old"} {
+		w := OpenFor(dir, store)
+		w.Add(inspect.Event{Time: now, Kind: inspect.EventSend, Resource: "api", Agent: agent, Model: "m", Requested: "m-" + agent, Observed: true})
+		w.Add(inspect.Event{Time: now, Kind: inspect.EventThrottled, Resource: "api", Agent: agent, Observed: true})
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for store, want := range map[string][]string{"file": {"a", "old"}, "redis-1": {"b", "old"}, "redis-2": {"old"}} {
+		rep := inspect.Report{Resources: []inspect.ResourceReport{{Name: "api", Since: now}}}
+		if err := Complete(&rep, dir, now.Add(-time.Minute), store); err != nil {
+			t.Fatal(err)
+		}
+		var callers []string
+		for _, c := range rep.Resources[0].Callers {
+			callers = append(callers, c.Name)
+		}
+		if slices.Sort(callers); !slices.Equal(callers, want) {
+			t.Errorf("%s: callers %q, want %q", store, callers, want)
+		}
+		if got := rep.Resources[0].ThrottledMinutes[now.UTC().Truncate(time.Minute)]; got != int64(len(want)) {
+			t.Errorf("%s: %d refusals in the minute", store, got)
+		}
+	}
+	names, err := Requested(dir, now.Add(-time.Minute), "redis-2")
+	if err != nil || names["api"]["m"] != "m-old" {
+		t.Errorf("%v, %v", names, err)
 	}
 }

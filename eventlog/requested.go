@@ -10,11 +10,12 @@ import (
 const maxModels = 64
 
 // Requested returns, by resource and model, the name that a client of this machine last used for the model since a
-// moment. It leaves out models that clients called by their own name.
-func Requested(dir string, since time.Time) (map[string]map[string]string, error) {
+// moment. It leaves out models that clients called by their own name, and events of other stores than the given ones, as
+// [IsOf] says.
+func Requested(dir string, since time.Time, stores ...string) (map[string]map[string]string, error) {
 	last := map[string]map[string]inspect.Event{}
 	_, err := read(dir, since, [][]byte{[]byte(`"requested":"`)}, func(e inspect.Event) bool {
-		if e.Requested == "" || e.Model == "" {
+		if e.Requested == "" || e.Model == "" || !IsOf(&e, stores) {
 			return true
 		}
 		models := last[e.Resource]

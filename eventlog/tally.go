@@ -23,6 +23,8 @@ type resourceTally struct {
 	first   time.Time // time of the first send counted; zero: none
 	total   *callerTally
 	callers map[string]*callerTally
+	// throttled counts refusals by minute. Only the log knows their times.
+	throttled map[time.Time]int64
 }
 
 // callerTally counts the sends of one caller. Events are nearly in order of time, so a second is over when an event of
@@ -53,13 +55,15 @@ func newCaller(name string) *inspect.CallerReport {
 	}
 }
 
-func (t *tally) read(dir string) error {
+func (t *tally) read(dir string, stores []string) error {
 	from := t.since
 	if !from.IsZero() {
 		from = from.Add(-ticketLife)
 	}
 	_, err := Read(dir, from, func(e inspect.Event) bool {
-		t.add(&e)
+		if IsOf(&e, stores) {
+			t.add(&e)
+		}
 		return true
 	})
 	return err
@@ -97,12 +101,18 @@ func (t *tally) add(e *inspect.Event) {
 		t.pay(s, -s.event.Units[sluice.USD], -1)
 		t.hold(s, -1)
 	case inspect.EventThrottled:
+		if !e.Time.Before(t.since) {
+			t.resource(e.Resource).throttled[e.Time.UTC().Truncate(time.Minute)]++
+		}
 		if counted {
 			t.each(e, t.whose(e), func(c *callerTally) { c.Throttled++ })
 		}
 	case inspect.EventUpstream: // it has no answer event
-		if counted {
+		switch {
+		case counted:
 			t.each(e, e.Agent, func(c *callerTally) { c.Failed++ })
+		case e.Ticket == "" && !e.Time.Before(t.since): // its ticket was given back, so the store has no record of it
+			t.resource(e.Resource).change(e.Agent, func(c *callerTally) { c.Failed++ })
 		}
 	case inspect.EventAnswer:
 		if counted && failed(e.Verdict) {
@@ -242,7 +252,7 @@ func (t *tally) each(e *inspect.Event, agent string, change func(*callerTally)) 
 func (t *tally) resource(name string) *resourceTally {
 	r := t.resources[name]
 	if r == nil {
-		r = &resourceTally{total: &callerTally{CallerReport: *newCaller("")}, callers: map[string]*callerTally{}}
+		r = &resourceTally{total: &callerTally{CallerReport: *newCaller("")}, callers: map[string]*callerTally{}, throttled: map[time.Time]int64{}}
 		t.resources[name] = r
 	}
 	return r

@@ -17,6 +17,7 @@ const (
 type Writer struct {
 	files   *files
 	process string
+	store   string // label of the gate's store; see OpenFor
 
 	mu      sync.Mutex
 	queue   chan inspect.Event // made with the first event
@@ -28,6 +29,14 @@ type Writer struct {
 
 // Open returns a writer for the log in dir. It creates nothing before the first event.
 func Open(dir string) *Writer { return newWriter(newFiles(dir)) }
+
+// OpenFor is [Open] for a gate whose store has a label, so that readers can tell its events from those of other stores
+// in the same log. The label is in the field store of every line. It must not contain a password.
+func OpenFor(dir, store string) *Writer {
+	w := Open(dir)
+	w.store = store
+	return w
+}
 
 func newWriter(f *files) *Writer {
 	return &Writer{files: f, process: newProcess(), done: make(chan struct{})}
@@ -105,7 +114,7 @@ func (w *Writer) run(queue <-chan inspect.Event) {
 
 // write writes one event, or counts it as dropped.
 func (w *Writer) write(e inspect.Event) bool {
-	e.Process = w.process
+	e.Process, e.Store = w.process, w.store
 	text := line(e)
 	err := errTooLong
 	if text != nil {

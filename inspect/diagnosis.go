@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"encoding/json"
+	"time"
 )
 
 // Diagnosis is the result of an audit of a gate.
@@ -12,11 +13,13 @@ type Diagnosis struct {
 // ResourceDiagnosis compares the use of all callers of a resource with its quota.
 type ResourceDiagnosis struct {
 	Name string `json:"name"`
-	// QuotaPerMin is the tightest limit on requests, per minute. It is 0, and null in JSON, if no limit is known. If
-	// each model has its own limit, it is the sum of the known ones.
+	// QuotaPerMin is the limit on requests that callers come closest to, per minute. It is 0, and null in JSON, if no
+	// limit is known. If each model has its own limit, it is the sum of the known ones.
 	QuotaPerMin float64 `json:"quota_per_min"`
 	MeanPerMin  float64 `json:"mean_per_min"`
-	PeakPerMin  float64 `json:"peak_per_min"` // if the busiest minutes of all callers coincide
+	// PeakPerMin is the most that callers sent in one window of that limit, at least a minute, if the busiest windows
+	// of all callers coincide. It is a mean per minute.
+	PeakPerMin float64 `json:"peak_per_min"`
 	// Ratio is the peak divided by the quota. If one model, or one limit that is full now, has a higher ratio, it is
 	// that.
 	Ratio float64 `json:"ratio"`
@@ -32,6 +35,16 @@ type ResourceDiagnosis struct {
 	// FullestNow is the limit that is fullest at this moment. Full is the used part of it, which may be more than 1.
 	FullestNow string  `json:"-"`
 	Full       float64 `json:"-"`
+	// Quotas are the limits on requests that callers are compared with. Judged is the one that QuotaPerMin is about.
+	Quotas []Quota `json:"-"`
+	Judged Quota   `json:"-"`
+}
+
+// Quota is a limit on requests, for all callers together.
+type Quota struct {
+	PerMin float64
+	Window time.Duration
+	Reset  time.Time // any reset of a fixed window; zero if none is known
 }
 
 // MarshalJSON writes null for unknown figures.

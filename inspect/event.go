@@ -29,7 +29,8 @@ const (
 
 	EventKeyAside = "key_set_aside" // the provider refuses an API key or wants payment for it; the ring's other keys continue
 
-	EventState = "state" // a resource changed its state
+	EventState  = "state"  // a resource changed its state
+	EventAdvice = "advice" // refusals call for another setting; count says how many in 7 days, reason what to change
 )
 
 // Event is one thing that happened at a gate. It holds names, numbers and times, never API keys and nothing from the
@@ -65,7 +66,10 @@ type Event struct {
 	Verdict string `json:"verdict,omitempty"`
 
 	// Why a request was held or refused: the limit, how much of its size was used, and when to try again.
+	// If the reason is that the request would wait beyond its deadline, or that too many wait, Behind is what it would
+	// have waited for.
 	Reason  string     `json:"reason,omitempty"`
+	Behind  string     `json:"behind,omitempty"`
 	Limit   string     `json:"limit,omitempty"`
 	Used    int64      `json:"used,omitempty"`
 	Size    int64      `json:"size,omitempty"`
@@ -88,6 +92,8 @@ type Event struct {
 	Count int64  `json:"count,omitempty"` // dropped events, or requests granted without the store
 	Error string `json:"error,omitempty"` // why a lease or the store was lost
 
-	// Process identifies the process that wrote a line of the event log. It is set only in the log.
+	// Process identifies the process that wrote a line of the event log, and Store the store of its gate. Both are set
+	// only in the log.
 	Process string `json:"process,omitempty"`
+	Store   string `json:"store,omitempty"`
 }

@@ -20,6 +20,9 @@ type ResourceReport struct {
 	Since   time.Time      `json:"since"`
 	Total   CallerReport   `json:"total"`
 	Callers []CallerReport `json:"callers"` // most sends first
+	// ThrottledMinutes counts the refusals (429) of each minute that has any, by the start of the minute. It comes from
+	// the event log only.
+	ThrottledMinutes map[time.Time]int64 `json:"-"`
 }
 
 // CallerReport sums up the sends of one agent, or of all agents.

@@ -5,7 +5,7 @@ const (
 	StateFailing  = "failing"  // the last sends did not reach the provider, or came back 5xx
 	StateDegraded = "degraded" // the store is unreachable or lost its memory
 	StatePaused   = "paused"   // a pause holds the resource or one of its models
-	StateQueueing = "queueing" // requests wait for room
+	StateQueueing = "queueing" // requests wait for room, or are refused because there is none
 	StateFlowing  = "flowing"  // requests were sent in the last minute, and none waits
 	StateIdle     = "idle"     // no request was sent in the last minute
 )

@@ -26,7 +26,7 @@ type AgentStatus struct {
 	User    string `json:"user"`
 	Machine string `json:"machine"`
 	// Resource is the resource that the agent uses most. Allocated is the agent's part of its first limit on requests,
-	// by the share of its class. Used is the agent's approximate use of that limit.
+	// by the share of its class, or [Unknown]. Used is the agent's approximate use of that limit.
 	Resource       string     `json:"resource"`
 	Allocated      int64      `json:"allocated"`
 	Used           int64      `json:"used"`
@@ -54,8 +54,8 @@ type ResourceStatus struct {
 	Key string `json:"key"`
 	// Mode is "gate", or "observe" if no request is held.
 	Mode string `json:"mode"`
-	// State is one of [States]: what a person should know first. Reason says why in words. Until is when the state is
-	// expected to end, or nil if that is not known.
+	// State is one of [States]: what a person should know first. Reason says why in words. Until is when that is
+	// expected to end, or nil if it is not known. A flowing or idle resource has it if a limit or budget is used up.
 	State  string     `json:"state"`
 	Reason string     `json:"reason"`
 	Until  *time.Time `json:"until"`
@@ -64,9 +64,11 @@ type ResourceStatus struct {
 	LightBinds bool `json:"light_binds"`
 	// BillingStop is set while the provider refuses requests until a person adds credit or raises a limit there. The
 	// state is paused, but the gate still sends requests, so that each caller sees the refusal.
-	BillingStop    bool           `json:"billing_stop"`
-	PausedUntil    *time.Time     `json:"paused_until"`
-	PauseReason    string         `json:"pause_reason"`
+	BillingStop bool       `json:"billing_stop"`
+	PausedUntil *time.Time `json:"paused_until"`
+	PauseReason string     `json:"pause_reason"`
+	// Consecutive429 counts the refusals in a row that led to a pause: of the whole resource, or of the model or key with
+	// the most.
 	Consecutive429 int            `json:"consecutive_429"`
 	Last429        *time.Time     `json:"last_429"`
 	LastSend       *time.Time     `json:"last_send"`
@@ -79,6 +81,8 @@ type ResourceStatus struct {
 	Models  []ModelStatus  `json:"models"` // by name
 	// Throttled7d counts the refusals of the last seven days.
 	Throttled7d int64 `json:"throttled_7d"`
+	// Advice names the setting to change because of these refusals; nil if there were fewer than two.
+	Advice *Advice `json:"advice"`
 	// Outage is set while this process cannot reach the store. All other figures are then unknown and empty.
 	Outage *OutageStatus `json:"outage"`
 	// Members counts the processes that have a share to use when the store cannot be reached. SilentMembers counts
@@ -93,6 +97,8 @@ type OutageStatus struct {
 	Why     string     `json:"why"`
 	Mode    string     `json:"mode"`    // share, closed or open
 	Granted int64      `json:"granted"` // by this process since then
+	// Meanwhile says in words what this process does with requests now.
+	Meanwhile string `json:"meanwhile"`
 }
 
 // LimitStatus is the state of one limit, for one scope.
@@ -133,10 +139,13 @@ type PauseStatus struct {
 	Until *time.Time `json:"until"`
 	// ProbeAt is when one request may test a pause that is longer than the backoff's cap; nil if there is no probe.
 	ProbeAt *time.Time `json:"probe_at"`
-	Cause   string     `json:"cause"`
+	// Consecutive429 counts the refusals in a row that led to it.
+	Consecutive429 int    `json:"consecutive_429"`
+	Cause          string `json:"cause"`
 }
 
-// CallerStatus counts the sends of one agent, or of all agents.
+// CallerStatus counts the sends of one agent, or of all agents. MeanPerS is the mean from the first to the last send,
+// over at least one second; that of a [CallerReport] is over whole minutes.
 type CallerStatus struct {
 	Agent     string  `json:"agent,omitempty"`
 	Sent      int64   `json:"sent"`
@@ -157,6 +166,9 @@ type Waiting struct {
 	Position   int        `json:"position"`
 	ExpectedAt *time.Time `json:"expected_at"`
 	Reason     string     `json:"reason"`
+	// Scope is what the pause covers that holds the request, such as model=opus. It is empty for a pause of the whole
+	// resource, and if no pause holds the request.
+	Scope string `json:"scope"`
 	// Model is the model that the request names.
 	Model string `json:"-"`
 	// Own is set if the request waits in this process.
@@ -202,9 +214,9 @@ type PoolStatus struct {
 // AgentAllocation is an agent's part of a quota: its class's share among live classes, divided by the live agents of
 // the class. The agent may also use what others leave.
 type AgentAllocation struct {
-	Priority    int        `json:"priority"` // of its class; 0 is the highest
-	Allocated   int64      `json:"allocated"`
-	Used        int64      `json:"used"` // approximate
+	Priority    int        `json:"priority"`  // of its class; 0 is the highest
+	Allocated   int64      `json:"allocated"` // or [Unknown]
+	Used        int64      `json:"used"`      // approximate
 	LeaseExpiry *time.Time `json:"leaseExpiry"`
 	LeaseStart  *time.Time `json:"leaseStart"`
 	// Leased is set if the agent holds a lease. Otherwise it only sent requests and counts as live for the length of a
@@ -250,10 +262,23 @@ func (r ResourceStatus) MarshalJSON() ([]byte, error) {
 		"peak_per_s", "mean_per_s", "throttled_7d", "members", "silent_members")
 }
 
-// MarshalJSON writes null for the allocation of an agent if the limit's size is not known.
+// Unknown is the allocation of an agent if no size of a limit is known. In JSON it is null. 0 is a known allocation: a
+// share that is less than one request.
+const Unknown = -1
+
+// MarshalJSON writes null for an unknown allocation.
 func (a AgentStatus) MarshalJSON() ([]byte, error) {
 	type plain AgentStatus
-	return withNulls(plain(a), a.Allocated <= 0, "allocated")
+	return withNulls(plain(a), a.Allocated < 0, "allocated")
+}
+
+// UnmarshalJSON reads null as an unknown allocation.
+func (a *AgentStatus) UnmarshalJSON(b []byte) error {
+	type plain AgentStatus
+	p := plain{Allocated: Unknown}
+	err := json.Unmarshal(b, &p)
+	*a = AgentStatus(p)
+	return err
 }
 
 // MarshalJSON writes null for an unknown quota.
@@ -265,5 +290,14 @@ func (p PoolStatus) MarshalJSON() ([]byte, error) {
 // MarshalJSON writes null for an unknown allocation.
 func (a AgentAllocation) MarshalJSON() ([]byte, error) {
 	type plain AgentAllocation
-	return withNulls(plain(a), a.Allocated <= 0, "allocated")
+	return withNulls(plain(a), a.Allocated < 0, "allocated")
+}
+
+// UnmarshalJSON reads null as an unknown allocation.
+func (a *AgentAllocation) UnmarshalJSON(b []byte) error {
+	type plain AgentAllocation
+	p := plain{Allocated: Unknown}
+	err := json.Unmarshal(b, &p)
+	*a = AgentAllocation(p)
+	return err
 }

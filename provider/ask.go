@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"io"
 	"strings"
 	"sync"
 
@@ -88,13 +89,17 @@ func (v *vendor) askModel(c *Call, a *ParsedRequest) {
 	*in = asking{}
 	s.anew(in)
 	s.write(body)
+	text := in.textOf(body, c)
+	f := formOf(c.Path)
 	if a.Model = pathModel(c.Path); a.Model == "" {
+		if f == nil && mayName(c) || f != nil && f.part == "" {
+			a.Unread = read.search(c, f == nil)
+		}
 		a.Model = in.model
 	}
-	f := formOf(c.Path)
 	if f == nil {
 		if strings.Contains(c.Path, "/batches/") { // cancels a batch
-			a.Part = "batches"
+			a.Part, a.Unread = "batches", false
 		}
 		return
 	}
@@ -106,13 +111,49 @@ func (v *vendor) askModel(c *Call, a *ParsedRequest) {
 	a.Reserved = v.reserved
 	a.Hidden = v.hides && f.hides && a.Stream && !in.usage
 	a.MaxOutput = min(in.output*max(in.seats, 1), store.MaxAmount)
-	a.Text = in.textOf(body, c)
+	a.Text = text
+}
+
+// mayName reports whether a call of unknown form may name a model: its body is JSON, and not a file.
+func mayName(c *Call) bool {
+	kind, _, _ := strings.Cut(strings.ToLower(fieldOf(c.Header, "content-type")), ";")
+	return strings.HasSuffix(strings.TrimSpace(kind), "json") && !strings.HasSuffix(kind, "ndjson") && !strings.Contains(c.Path, "/upload/")
+}
+
+// search reads on until the model is found, because SDKs write it after the messages. It reports whether there may be a
+// model that was not found. A body of unknown form may be longer than what is searched.
+func (read *askScan) search(c *Call, unknown bool) (unread bool) {
+	in, s := &read.in, &read.scan
+	seen := min(len(c.Body), MaxCall)
+	for seen < len(c.Body) && in.model == "" {
+		next := min(seen+len(read.piece), len(c.Body))
+		s.write(c.Body[seen:next])
+		seen = next
+	}
+	whole := c.Whole && seen == len(c.Body)
+	for c.Rest != nil && in.model == "" && s.state != lost && seen < MaxNamed {
+		n, err := c.Rest.Read(read.piece[:])
+		s.write(read.piece[:n])
+		seen += n
+		if err != nil {
+			whole = err == io.EOF
+			break
+		}
+	}
+	switch {
+	case in.clash || s.state == lost:
+		return true
+	case in.model != "" || unknown && seen >= MaxNamed:
+		return false
+	}
+	return !whole || s.state != afterwards
 }
 
 // askScan reads the body of a call.
 type askScan struct {
-	scan scanner
-	in   asking
+	scan  scanner
+	in    asking
+	piece [32 << 10]byte
 }
 
 // askings pools them, because they are large.
@@ -121,6 +162,7 @@ var askings = sync.Pool{New: func() any { return new(askScan) }}
 // asking is what the body of a call asks for.
 type asking struct {
 	model         string
+	clash         bool // it names two models, and parsers disagree on which one counts
 	stream, usage bool
 	output, seats int64
 	blobs         int64 // bytes that are not text
@@ -135,7 +177,13 @@ func (in *asking) scalar(s *scanner) {
 	}
 	switch {
 	case s.objs == 1:
-		in.field(s, s.at(0))
+		if name := s.at(0); strings.EqualFold(name, "model") { // servers in some languages ignore case
+			model := plainModel(s.text())
+			in.clash = in.clash || in.model != "" && in.model != model
+			in.model = model
+		} else {
+			in.field(s, name)
+		}
 	case s.objs != 2:
 	case s.is(0, "stream_options"):
 		in.usage = in.usage || s.is(1, "include_usage") && s.isTrue()
@@ -146,8 +194,6 @@ func (in *asking) scalar(s *scanner) {
 
 func (in *asking) field(s *scanner, field string) {
 	switch field {
-	case "model":
-		in.model = plainModel(s.text())
 	case "stream":
 		in.stream = s.isTrue()
 	case "max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "maxTokens", "max_tokens_to_sample":

@@ -16,6 +16,9 @@ func call(method, path, body string) *Call {
 	return &Call{Method: method, Path: path, Body: []byte(body), Whole: true, Size: int64(len(body))}
 }
 
+// deepCall names its model after more levels than are read.
+var deepCall = `{"a":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `,"model":"m"}`
+
 func TestAsk(t *testing.T) {
 	const chat = `{"model":"gpt-5.4-2026-03-05","messages":[{"role":"user","content":"hi"}]`
 	for _, tt := range []struct {
@@ -27,7 +30,15 @@ func TestAsk(t *testing.T) {
 		{"anthropic", "POST", "/v1/messages", `{"model":"claude-sonnet-5-5","max_tokens":10,"messages":[{"role":"user","content":"{\"model\":\"x\",\"stream\":true}"}],"metadata":{"model":"y"}}`,
 			ParsedRequest{Model: "claude-sonnet-5-5", Part: "sonnet-5-5", Tokens: true, MaxOutput: 10}},
 		{"anthropic", "POST", "/v1/messages", `{"mod\u0065l":"claude-haiku-4-5","stream":false}`, ParsedRequest{Model: "claude-haiku-4-5", Part: "haiku-4-5", Tokens: true}},
-		{"anthropic", "POST", "/v1/messages", `not json`, ParsedRequest{Tokens: true}},
+		{"anthropic", "POST", "/v1/messages", `not json`, ParsedRequest{Tokens: true, Unread: true}},
+		{"anthropic", "POST", "/v1/messages", `{"max_tokens":5}`, ParsedRequest{Tokens: true, MaxOutput: 5}},
+		{"anthropic", "POST", "/v1/messages", ``, ParsedRequest{Tokens: true}},
+		{"anthropic", "POST", "/v1/messages", `{"model":"a","model":"b"}`, ParsedRequest{Model: "b", Part: "b", Tokens: true, Unread: true}},
+		{"anthropic", "POST", "/v1/messages", `{"Model":"a"}`, ParsedRequest{Model: "a", Part: "a", Tokens: true}},
+		{"mistral", "POST", "/v1/chat/completions", `{"model":"a","x":NaN,"y":-Infinity,"generationConfig":{"model":"b"}}`, ParsedRequest{Model: "a", Part: "a", Tokens: true}},
+		{"mistral", "POST", "/v1/chat/completions", deepCall, ParsedRequest{Tokens: true, Unread: true}},
+		{"mistral", "POST", "/v1/audio/transcriptions", "--boundary\r\n", ParsedRequest{}},
+		{"anthropic", "POST", "/v1/messages/batches", `not json`, ParsedRequest{Part: "batches"}},
 		{"anthropic", "POST", "/v1/messages/count_tokens", `{"model":"claude-opus-5"}`, ParsedRequest{Model: "claude-opus-5", Part: "count_tokens"}},
 		{"anthropic", "POST", "/v1/messages/batches", `{"requests":[]}`, ParsedRequest{Part: "batches"}},
 		{"anthropic", "GET", "/v1/messages/batches/msgbatch_1/results", "", ParsedRequest{Part: "batches"}},
@@ -255,5 +266,40 @@ func TestRefusals(t *testing.T) {
 	}
 	if _, body := speaker(t, "anthropic").Refuse(429, "x"); string(body) != `{"type":"error","error":{"type":"rate_limit_error","message":"x"}}` {
 		t.Errorf("%s", body)
+	}
+}
+
+// The model of a long body was not looked for beyond 4 MiB, although SDKs write it after the messages. Files are not
+// searched.
+func TestAModelBehindALongBodyIsFound(t *testing.T) {
+	long := `{"messages":[{"content":"` + strings.Repeat("hi there ", MaxCall/8) + `"}],"model":"m"`
+	for name, tt := range map[string]struct {
+		path, kind, tail string
+		held             int // bytes of the body that are not in the rest
+		model            string
+		unread           bool
+	}{
+		"in the body":      {"/v1/chat/completions", "application/json", "}", len(long) + 1, "m", false},
+		"in the rest":      {"/v1/chat/completions", "", "}", MaxCall, "m", false},
+		"cut off":          {"/v1/chat/completions", "", "", MaxCall, "m", false},
+		"twice":            {"/v1/chat/completions", "", `,"model":"x"}`, len(long) - 5, "x", true},
+		"unknown form":     {"/v1/ocr", "application/json; charset=utf-8", "}", MaxCall, "m", false},
+		"a file":           {"/upload/v1beta/files", "application/json", "}", MaxCall, "", false},
+		"a file of others": {"/v1/ocr", "application/octet-stream", "}", MaxCall, "", false},
+	} {
+		body := long + tt.tail
+		c := call("POST", tt.path, body[:tt.held])
+		c.Header = map[string][]string{"content-type": {tt.kind}}
+		if tt.held < len(body) {
+			c.Whole, c.Rest = false, strings.NewReader(body[tt.held:])
+		}
+		if got := speaker(t, "openai").Ask(c); got.Model != tt.model || got.Unread != tt.unread {
+			t.Errorf("%s: model %q, unread %v", name, got.Model, got.Unread)
+		}
+	}
+	c := call("POST", "/v1/chat/completions", long[:MaxCall])
+	c.Whole = false
+	if got := speaker(t, "openai").Ask(c); !got.Unread {
+		t.Error("a model that was not reached is not unread")
 	}
 }

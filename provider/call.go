@@ -1,9 +1,16 @@
 package provider
 
-import "github.com/sluicehq/sluice"
+import (
+	"io"
 
-// MaxCall is how many bytes of a request body are examined before it is sent.
-const MaxCall = 4 << 20
+	"github.com/sluicehq/sluice"
+)
+
+// Bounds on what is read of a request body before it is sent, in bytes.
+const (
+	MaxCall  = 4 << 20  // examined
+	MaxNamed = 64 << 20 // searched for the model, if it is not in the first MaxCall
+)
 
 // Call is the part of a request that dialects examine before it is sent.
 type Call struct {
@@ -13,9 +20,11 @@ type Call struct {
 	// Header may have names in any case. An http.Header can be assigned to it.
 	Header map[string][]string
 	// Body is the decompressed body, or its first bytes. Whole is set if it is complete. Dialects examine at most
-	// MaxCall of it.
+	// MaxCall of it, but search all of it for the model.
 	Body  []byte
 	Whole bool
+	// Rest reads what follows Body. Dialects read it only to find the model. Nil means that there is no more to read.
+	Rest io.Reader
 	// Size is the length of the body, or -1 if it is unknown.
 	Size int64
 }
@@ -24,6 +33,9 @@ type Call struct {
 type ParsedRequest struct {
 	// Model is the model that the call names, or empty if it names none.
 	Model string
+	// Unread is set if the call may name a model that could not be read, so that it is unknown which limits apply. The
+	// body is incomplete, not JSON, nested too deeply, or names two models.
+	Unread bool
 	// Part is what the provider limits separately, such as a class of models or a part of the API. Put it into
 	// [sluice.Request.Model]. Empty means nothing narrower than the resource.
 	Part string

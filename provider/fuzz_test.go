@@ -112,11 +112,15 @@ func checkUsage(t *testing.T, u *Usage) {
 	}
 }
 
-// FuzzCall gives every dialect arbitrary requests. A changed JSON body must still be JSON.
+// FuzzCall gives every dialect arbitrary requests. A changed JSON body must still be JSON, and a model that a server finds
+// is found or reported as unread.
 func FuzzCall(f *testing.F) {
 	f.Add("POST", "/v1/chat/completions", `{"model":"a","stream":true,"stream_options":null,"n":2}`)
 	f.Add("POST", "/v1/messages", `{"model":"claude-opus-4-5","max_tokens":5,"messages":[{"content":"\u00e9\""}]}`)
 	f.Add("POST", "/v1beta/models/a:streamGenerateContent", `{"generationConfig":{"maxOutputTokens":1}}`)
+	f.Add("POST", "/v1/messages", `{"a":`+strings.Repeat("[", 600)+strings.Repeat("]", 600)+`,"model":"m"}`)
+	f.Add("POST", "/v1/embeddings", `{"Model":"a","generationConfig":{"model":"b"},"model":"c"}`)
+	f.Add("POST", "/v1/responses", "{\x00\"\x00m\x00\"\x00:\x001\x00}\x00")
 	f.Add("POST", "/graphql", `{"query":"mutation { a(b: \"\"\"x\"\"\") }"}`)
 	f.Fuzz(func(t *testing.T, method, path, body string) {
 		for _, name := range Names() {
@@ -125,6 +129,12 @@ func FuzzCall(f *testing.F) {
 			a := s.Ask(c)
 			if a.Text < 0 || a.MaxOutput < 0 || a.MaxOutput > store.MaxAmount || len(a.Model) > maxModel || len(a.Part) > store.MaxName {
 				t.Errorf("%s: out of bounds: %+v", name, a)
+			}
+			var server struct{ Model string }
+			v, _ := s.(*vendor)
+			if f := formOf(path); f != nil && f.part == "" && v != nil && v.models && method == "POST" && pathModel(path) == "" &&
+				json.Unmarshal([]byte(body), &server) == nil && plainModel(server.Model) != "" && a.Model != server.Model && !a.Unread {
+				t.Errorf("%s: %q names %q, and %q was found", name, body, server.Model, a.Model)
 			}
 			s.Key(c.Header)
 			s.OnlyUsage(c.Body)
@@ -202,14 +212,19 @@ func scalars(t *testing.T, body string) int {
 	return 1
 }
 
-// FuzzLive gives the readers of every kind of connection arbitrary messages of both sides. Statements stay within bounds, and
-// a refusal is JSON.
+// FuzzLive gives the readers of every kind of connection arbitrary messages of both sides. Statements stay within bounds,
+// a refusal is JSON, and no message starts a response unnoticed.
 func FuzzLive(f *testing.F) {
 	f.Add("/v1/realtime", "model=gpt-realtime", `{"type":"response.create","event_id":"a"}`, `{"type":"response.done","response":{"id":"r","status":"completed","usage":{"input_tokens":1,"output_tokens":2}}}`)
 	f.Add("/v1/realtime", "model=%67pt+x", `{"type":"session.update","session":{"model":"m","max_output_tokens":9}}`, `{"type":"rate_limits.updated","rate_limits":[{"name":"tokens","limit":9,"remaining":1,"reset_seconds":2}]}`)
 	f.Add("/v1/responses", "", `{"type":"response.create","model":"m","input":"x"}`, `{"type":"error","status":429,"error":{"code":"rate_limit_exceeded","message":"try again in 2s"}}`)
 	f.Add("/ws/x.BidiGenerateContent", "", `{"setup":{"model":"models/m","generationConfig":{"maxOutputTokens":5}}}`, `{"serverContent":{"turnComplete":true},"usageMetadata":{"promptTokenCount":3}}`)
+	f.Add("/v1/realtime", "model=m", `{"a":`+strings.Repeat("[", 600)+strings.Repeat("]", 600)+`,"type":"response.create"}`, ``)
+	f.Add("/v1/responses", "", `{"type":"response.create","type":"x"}{"Type":"response.create"}`, ``)
+	f.Add("/ws/x.BidiGenerateContent", "", `{"realtimeInput":{"audio":{}},"clientContent":{"turnComplete":true}}`, ``)
 	f.Fuzz(func(t *testing.T, path, query, said, told string) {
+		var event struct{ Type string } // as a server in Go reads it
+		read := json.Unmarshal([]byte(said), &event) == nil
 		for _, name := range Names() {
 			s, ok := speaker(t, name).(interface{ Live(*Call) Live })
 			if !ok {
@@ -221,6 +236,11 @@ func FuzzLive(f *testing.F) {
 			}
 			for range 2 {
 				c := l.Said([]byte(said))
+				_, isGemini := l.(*liveGemini)
+				starts := event.Type == "response.create" && !isGemini
+				if read && starts && !c.Starts && !c.Unread {
+					t.Errorf("%s: %q starts a response and is not held", name, said)
+				}
 				e := l.Told([]byte(told))
 				status, _ := l.Closed(told)
 				if e.Status < 0 || status < 0 || status > 999 {

@@ -31,6 +31,9 @@ type LiveCall struct {
 	// Starts is set if the message asks for a response, Cancels if it withdraws one. Response is the id of the
 	// withdrawn response, if the message names it.
 	Starts, Cancels bool
+	// Unread is set if the message could not be read with certainty. Another parser may find that it asks for a
+	// response, so do not pass it on.
+	Unread bool
 	// Follows is set if the message starts a response only when none is in progress.
 	Follows  bool
 	Response string
@@ -165,20 +168,24 @@ type liveMessage struct {
 	complete             bool   // the turn is complete
 	content              bool   // it has output of the model
 	text, over           bool   // of realtime input: it has text, or its activity has ended
+	tool                 bool   // it has the results of tools
 	blobs                int64
+	documents            int
+	unread               bool // parsers may disagree about it
 }
 
-// readLive reads a message. A message that is not JSON is empty.
+// readLive reads a message. A message that is not one JSON document is unread.
 func readLive(message []byte) *liveMessage {
 	m := new(liveMessage)
 	s := scanners.Get().(*scanner)
 	defer scanners.Put(s)
 	s.anew(m)
 	s.write(message)
+	m.unread = m.unread || s.state != afterwards || m.documents > 1
 	return m
 }
 
-func (m *liveMessage) done() {}
+func (m *liveMessage) done() { m.documents++ }
 
 func (m *liveMessage) scalar(s *scanner) {
 	m.first(s)
@@ -203,12 +210,17 @@ func (m *liveMessage) first(s *scanner) {
 	if m.top == "" || m.top == "usageMetadata" || m.top == "usage_metadata" {
 		m.top = s.at(0)
 	}
+	m.tool = m.tool || s.is(0, "toolResponse") || s.is(0, "tool_response")
 }
 
 func (m *liveMessage) outer(s *scanner, name string) {
+	if strings.EqualFold(name, "type") { // servers in some languages ignore case
+		kind := s.text()
+		m.unread = m.unread || m.kind != "" && m.kind != kind // which of two counts depends on the parser
+		m.kind = kind
+		return
+	}
 	switch name {
-	case "type":
-		m.kind = s.text()
 	case "event_id":
 		m.id = s.text()
 	case "stream_id":

@@ -76,34 +76,44 @@ func TestLiveText(t *testing.T) {
 	}
 }
 
+// deepLive asks for a response after more levels than are read.
+var deepLive = `{"a":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `,"type":"response.create"}`
+
 func TestLiveClientMessages(t *testing.T) {
 	for text, want := range map[string]provider.LiveCall{
 		`{"type":"response.create","event_id":"e","stream_id":"s","model":"m"}`: {Starts: true, ID: "e", Stream: "s"},
 		`{"type":"response.cancel","response_id":"r"}`:                          {Cancels: true, Response: "r"},
 		`{"event_id":"e","type":"session.update","session":{}}`:                 {ID: "e"},
 		`{"type":"response.createx"}`:                                           {},
-		`not JSON {"type":"response.create"}`:                                   {},
+		`not JSON {"type":"response.create"}`:                                   {Unread: true},
 		`{"x":{"type":"response.create"}}`:                                      {},
 		``:                                                                      {},
-		"\x00\xff":                                                              {},
+		"\x00\xff":                                                              {Unread: true},
+		`{"Type":"response.create"}`:                                            {Starts: true},
+		`{"type":"response.create","type":"response.cancel"}`:                   {Unread: true},
+		`{"type":"response.create"} {"type":"response.cancel"}`:                 {Unread: true},
+		`{"type":"response.create"`:                                             {Unread: true},
+		deepLive:                                                                {Unread: true},
 	} {
 		if got := live(t, "openai", "/v1/responses", "").Said([]byte(text)); got != want {
 			t.Errorf("%s: %+v", text, got)
 		}
 	}
 	for text, want := range map[string]bool{
-		`{"setup":{"model":"m"}}`:                       false,
-		`{"clientContent":{"turns":[]}}`:                false,
-		`{"clientContent":{"turnComplete":false}}`:      false,
-		`{"clientContent":{"turnComplete":true}}`:       true,
-		`{"client_content":{"turn_complete":true}}`:     true,
-		`{"realtimeInput":{"audio":{"data":"AAAA"}}}`:   false,
-		`{"realtimeInput":{"text":"hello"}}`:            true,
-		`{"realtimeInput":{"activityStart":{}}}`:        false,
-		`{"realtimeInput":{"activityEnd":{}}}`:          true,
-		`{"toolResponse":{"functionResponses":[{}]}}`:   true,
-		`{"toolResponse":{}}`:                           true,
-		`{"x":{"clientContent":{"turnComplete":true}}}`: false,
+		`{"setup":{"model":"m"}}`:                                              false,
+		`{"clientContent":{"turns":[]}}`:                                       false,
+		`{"clientContent":{"turnComplete":false}}`:                             false,
+		`{"clientContent":{"turnComplete":true}}`:                              true,
+		`{"client_content":{"turn_complete":true}}`:                            true,
+		`{"realtimeInput":{"audio":{"data":"AAAA"}}}`:                          false,
+		`{"realtimeInput":{"text":"hello"}}`:                                   true,
+		`{"realtimeInput":{"activityStart":{}}}`:                               false,
+		`{"realtimeInput":{"activityEnd":{}}}`:                                 true,
+		`{"toolResponse":{"functionResponses":[{}]}}`:                          true,
+		`{"toolResponse":{}}`:                                                  true,
+		`{"x":{"clientContent":{"turnComplete":true}}}`:                        false,
+		`{"realtimeInput":{"audio":{}},"clientContent":{"turnComplete":true}}`: true,
+		`{"setup":{"model":"m"},"toolResponse":{}}`:                            true,
 	} {
 		if got := live(t, "gemini", bidi, "").Said([]byte(text)); got.Starts != want || want && got.Asked == nil {
 			t.Errorf("%s: %+v", text, got)

@@ -19,18 +19,18 @@ func (l *liveGemini) Said(message []byte) LiveCall {
 	m := readLive(message)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var c LiveCall
-	switch m.top {
-	case "setup":
+	if m.unread {
+		return LiveCall{Unread: true}
+	}
+	if m.top == "setup" {
 		if m.model != "" {
 			l.model = m.model
 		}
 		l.most = m.most
-	case "clientContent", "client_content":
-		c.Starts = m.complete
-	case "realtimeInput", "realtime_input":
-		c.Starts = m.text || m.over
-	case "toolResponse", "tool_response":
+	}
+	// A message should have one of these, but what a server does with several is its own affair.
+	c := LiveCall{Starts: m.complete || m.text || m.over}
+	if !c.Starts && m.tool {
 		c.Starts, c.Follows = true, true
 	}
 	l.hear(m, len(message))

@@ -26,6 +26,10 @@ func (l *liveOpenAI) Said(message []byte) LiveCall {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := LiveCall{ID: m.id, Stream: m.stream}
+	if m.unread {
+		c.Unread = true
+		return c
+	}
 	switch m.kind {
 	case "response.create":
 		c.Starts = true

@@ -126,7 +126,7 @@ func (s *scanner) mark(c byte) {
 		s.open(c == '{')
 	case c == '"':
 		s.begin(inString, false)
-	case c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z':
+	case c == '-' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == 'N' || c == 'I': // Python writes NaN and Infinity
 		s.begin(inAtom, false)
 		s.keep(c)
 	default:
@@ -251,7 +251,7 @@ func (s *scanner) named() {
 func (s *scanner) atom(p []byte) []byte {
 	for i, c := range p {
 		switch {
-		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c == '.', c == '-', c == '+', c == 'E':
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'z', c == '.', c == '-', c == '+', c >= 'A' && c <= 'Z':
 			s.keep(c)
 		default:
 			s.to.scalar(s)

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 // The cost is nil for dialects that count only requests.
 func Usual(d Dialect, part string) (string, []sluice.Amount) {
 	if v, ok := d.(*vendor); ok && v.part != nil && part != "" {
-		return v.part("", part), nil // a class of models
+		return cmp.Or(v.part("", part), part), nil // a class of models, or a part that only paths name
 	}
 	c, ok := d.(Coster)
 	if !ok {
@@ -29,4 +30,17 @@ func Usual(d Dialect, part string) (string, []sluice.Amount) {
 		}
 	}
 	return part, c.Cost("GET", any)
+}
+
+// PartOf returns the part of the API that a response is about: that of the model that the caller names, under the name
+// that [Usual] gives to requests for it, else the one that the response states.
+func PartOf(d Dialect, model string, o *Observation) string {
+	if model != "" {
+		part, _ := Usual(d, model)
+		return part
+	}
+	if len(o.Limits) == 0 {
+		return ""
+	}
+	return o.Limits[0].Resource
 }

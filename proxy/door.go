@@ -22,6 +22,9 @@ import (
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
+// bodies bounds the memory that bodies of waiting requests take in this process.
+var bodies = &sluicehttp.Bodies{Max: 256 << 20}
+
 // door sends requests to one resource.
 type door struct {
 	proxy   *Proxy
@@ -55,9 +58,12 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 	d.gated = &sluicehttp.Transport{
 		Gate: p.gate, Resource: name, Dialect: r.Dialect, Limits: r.Limits, Base: base, Prices: r.Prices, Book: book,
 		Retry: r.Retry, Abort: r.Free, Overage: r.Overage, Done: p.logged(done), Trace: p.trace, Route: r.Route, Keys: r.Keys, Upstream: r.Upstream,
+		Bodies: bodies,
 	}
 	d.gated.Letters = r.DeadLetters()
-	d.observe = inside.Of(p.gate).Observes(name)
+	if d.observe = inside.Of(p.gate).Observes(name); !d.observe {
+		d.plain = once{base}
+	}
 	d.base, d.near = r.Upstream.EscapedPath(), loopback.Host(r.Upstream.Hostname())
 	if p.via != "" { // another resource of the same store is another pool
 		sum := sha256.Sum256([]byte(p.via + "\x00" + name + d.mode()))
@@ -135,6 +141,7 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller
 		d.proxy.logPassed(d.name, &caller, began, resp)
 	}
 	if err != nil && body.failed.Load() && r.Context().Err() == nil {
+		w.Header().Set("Connection", "close") // it is unknown where the next request begins
 		d.proxy.answer(w, caller.RequestID, d, refuse(http.StatusBadRequest, "the request's body is malformed or incomplete", "look at its chunks and its Content-Length"))
 		return
 	}
@@ -147,7 +154,7 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller
 		return
 	}
 	d.relink(r, path, resp.Header)
-	passBack(w, resp)
+	d.passBack(w, caller.RequestID, resp)
 }
 
 // serveHeld completes a response that began while its request was held.
@@ -166,10 +173,14 @@ func (d *door) serveHeld(k *keepAlive, r *http.Request, resp *http.Response, err
 type clientBody struct {
 	io.ReadCloser
 	failed atomic.Bool
+	ended  func() // called at the end of the body; nil: nothing to do
 }
 
 func (b *clientBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF && b.ended != nil {
+		b.ended()
+	}
 	if err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) {
 		b.failed.Store(true)
 	}
@@ -228,7 +239,7 @@ func (d *door) lends() bool {
 func (d *door) rewrite(ctx context.Context, r *http.Request, path string) *http.Request {
 	out := (&http.Request{
 		Method: r.Method, URL: d.address(r, path), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: make(http.Header, len(r.Header)+2), Body: r.Body, ContentLength: r.ContentLength, Trailer: r.Trailer,
+		Header: make(http.Header, len(r.Header)+2), Body: r.Body, ContentLength: r.ContentLength, Trailer: d.trailer(r),
 	}).WithContext(ctx)
 	if r.ContentLength == 0 {
 		out.Body = nil // no body: such a request can be sent again
@@ -253,6 +264,28 @@ func (d *door) rewrite(ctx context.Context, r *http.Request, path string) *http.
 		out.Header[headerVia] = []string{d.via}
 	}
 	return out
+}
+
+// trailer returns the trailers to pass on. The client must have announced them, and they must say nothing about the
+// connection, the sender or the body. Their values come with the end of the body.
+func (d *door) trailer(r *http.Request) http.Header {
+	body, ok := r.Body.(*clientBody)
+	if !ok || len(r.Trailer) == 0 {
+		return nil
+	}
+	to := http.Header{}
+	for name := range r.Trailer {
+		if !hopByHop[name] && !strings.HasPrefix(name, headerPrefix) && !strings.HasPrefix(name, "Content-") && name != "Host" && !slices.Contains(keyHeaders, name) &&
+			name != http.CanonicalHeaderKey(d.res.InjectHeader) {
+			to[name] = nil
+		}
+	}
+	body.ended = func() {
+		for name := range to {
+			to[name] = r.Trailer[name]
+		}
+	}
+	return to
 }
 
 // address returns the URL that a request goes to. Path and query stay exactly as they came.

@@ -1,10 +1,8 @@
 package proxy
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -98,17 +96,17 @@ func (d *door) serveLive(w http.ResponseWriter, r *http.Request, path string, ca
 		d.failed(w, r, caller.RequestID, shake.err)
 		return
 	case shake.resp != nil:
-		passBack(w, shake.resp)
+		d.passBack(w, caller.RequestID, shake.resp)
 		return
 	}
 	defer func() { _ = s.upstream.CloseNow() }()
-	copyHeader(w.Header(), shake.header, func(name string) bool { return strings.HasPrefix(name, "Sec-Websocket-") })
+	copyHeader(w.Header(), shake.header, func(name string) bool { return strings.HasPrefix(name, "Sec-Websocket-") || d.poses(name) })
 	o := &websocket.AcceptOptions{InsecureSkipVerify: true} // pages that may not connect were refused before
 	if p := s.upstream.Subprotocol(); p != "" {
 		o.Subprotocols = []string{p}
 	}
 	var err error
-	if s.client, err = websocket.Accept(freed{w}, r, o); err != nil {
+	if s.client, err = websocket.Accept(framing.Freed{ResponseWriter: w}, r, o); err != nil {
 		return // Accept has responded
 	}
 	defer func() { _ = s.client.CloseNow() }()
@@ -159,17 +157,6 @@ func (h *handshake) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	h.resp = resp
 	return &http.Response{StatusCode: resp.StatusCode, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
-}
-
-// freed is a response whose connection, once hijacked, carries no further requests.
-type freed struct{ http.ResponseWriter }
-
-func (w freed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	c, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
-	if err == nil {
-		framing.Release(c)
-	}
-	return c, rw, err
 }
 
 // sockets holds the realtime connections of a proxy.

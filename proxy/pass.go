@@ -4,8 +4,11 @@ import (
 	"io"
 	"net/http"
 	"net/textproto"
+	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/sluicehq/sluice/sluicehttp"
 )
 
 // hopByHop lists headers that concern one connection, and not the request or response.
@@ -37,14 +40,26 @@ func isNamed(connection []string, name string) bool {
 	return false
 }
 
+// poses reports whether a response header would make a provider look like the gate. Another gate may be the upstream on
+// this machine, or behind a proxy: its refusals are passed on as such.
+func (d *door) poses(name string) bool {
+	return strings.HasPrefix(name, headerPrefix) && name != sluicehttp.HeaderModel && !d.near && !d.proxy.behind
+}
+
 // passBack streams a response to the client. If the response is cut off, it cuts off the client's too, so that it does
 // not look complete.
-func passBack(w http.ResponseWriter, resp *http.Response) {
+func (d *door) passBack(w http.ResponseWriter, id string, resp *http.Response) {
 	defer func() { _ = resp.Body.Close() }() // the error has no receiver
+	if resp.StatusCode < 100 {               // net/http reads such a status, but does not write it
+		d.proxy.answer(w, id, d, refuse(http.StatusBadGateway, "the provider answered with status "+strconv.Itoa(resp.StatusCode)+", which HTTP does not have", "check whether the upstream is an HTTP API"))
+		return
+	}
 	h := w.Header()
-	copyHeader(h, resp.Header, nil)
+	copyHeader(h, resp.Header, d.poses)
 	for name := range resp.Trailer {
-		h.Add("Trailer", name)
+		if !d.poses(name) {
+			h.Add("Trailer", name)
+		}
 	}
 	announced := len(resp.Trailer)
 	w.WriteHeader(resp.StatusCode)
@@ -67,7 +82,9 @@ func passBack(w http.ResponseWriter, resp *http.Response) {
 		prefix = http.TrailerPrefix
 	}
 	for name, values := range resp.Trailer {
-		h[prefix+name] = values
+		if !d.poses(name) {
+			h[prefix+name] = values
+		}
 	}
 }
 

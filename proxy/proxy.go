@@ -33,6 +33,8 @@ type Options struct {
 	Gate *sluice.Gate
 	// Resources lists the resources that clients can reach, by name.
 	Resources map[string]Resource
+	// Unreachable lists the resources that have no upstream. A request to one of them is told so.
+	Unreachable []string
 	// Classes are the names of the classes, highest first.
 	Classes []string
 	// Tokens give access and identify their bearers. Without tokens, every client that can connect has access.
@@ -98,6 +100,7 @@ type Proxy struct {
 	gate     *sluice.Gate
 	doors    map[string]*door
 	byHost   map[string]*door
+	closed   []string // resources without an upstream
 	classes  []string
 	tokens   tokens
 	hosts    map[string]bool
@@ -117,7 +120,7 @@ func New(o Options) (*Proxy, error) {
 		return nil, errors.New("proxy: there is no gate")
 	}
 	p := &Proxy{
-		gate: o.Gate, doors: map[string]*door{}, byHost: map[string]*door{}, classes: o.Classes, hosts: map[string]bool{}, via: o.Via, behind: o.Behind, log: o.Log, requests: o.Requests, users: o.Users, trace: o.Trace,
+		gate: o.Gate, doors: map[string]*door{}, byHost: map[string]*door{}, closed: o.Unreachable, classes: o.Classes, hosts: map[string]bool{}, via: o.Via, behind: o.Behind, log: o.Log, requests: o.Requests, users: o.Users, trace: o.Trace,
 	}
 	p.sockets.ctx, p.sockets.cancel = context.WithCancel(context.Background())
 	if p.log == nil {

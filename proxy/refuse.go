@@ -40,6 +40,10 @@ func refusalOf(err error) *refusal {
 	if errors.Is(err, sluicehttp.ErrRoute) {
 		return refuse(http.StatusBadRequest, strings.TrimPrefix(err.Error(), "sluicehttp: "), "name the model, in a smaller body")
 	}
+	if errors.Is(err, sluicehttp.ErrModel) {
+		return refuse(http.StatusBadRequest, "the model of the call cannot be read, so the gate does not know which limits apply",
+			"send one JSON object that names one model, in its first 64 MiB and at most 512 levels deep")
+	}
 	if errors.Is(err, sluicehttp.ErrSwitched) {
 		return refuse(http.StatusBadGateway, strings.TrimPrefix(err.Error(), "sluicehttp: "), "look whether the upstream is an HTTP API")
 	}

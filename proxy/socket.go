@@ -204,6 +204,9 @@ func (s *socket) fromClient() error {
 		if !s.passed {
 			call := s.live.Said(message)
 			switch {
+			case call.Unread && !s.door.observe:
+				s.refuse(&call, refuse(http.StatusBadRequest, "the message cannot be read", "send one JSON object a message, at most 512 levels deep"))
+				continue
 			case call.Cancels && s.withdraw(&call):
 				continue
 			case call.Starts && (!call.Follows || !s.isBusy()):
@@ -294,8 +297,11 @@ func (s *socket) refuse(call *provider.LiveCall, f *refusal) {
 		return
 	}
 	code := websocket.StatusInternalError
-	if f.status == http.StatusTooManyRequests {
+	switch f.status {
+	case http.StatusTooManyRequests:
 		code = websocket.StatusTryAgainLater
+	case http.StatusBadRequest:
+		code = websocket.StatusInvalidFramePayloadData
 	}
 	s.finish(ending{bySelf, websocket.CloseError{Code: code, Reason: strings.ToValidUTF8(text[:min(len(text), maxCloseText)], "")}})
 }

@@ -12,6 +12,7 @@ import (
 type source struct {
 	gate    *sluice.Gate
 	classes []string
+	model   func(resource, model string) string // as in [Options]
 	limits  map[string][]sluice.Limit
 	named   []string // resources that a trigger without one may mean
 
@@ -27,7 +28,7 @@ type source struct {
 // or class, the trigger gets an error from now on, and its stream ends. Calls that have begun may still read the
 // previous gate; if it closes under them, they read the new one.
 func (s *Server) Follow(gate *sluice.Gate, classes []string, resources map[string]sluice.Resource, named ...string) {
-	from := &source{gate: gate, classes: slices.Clone(classes), limits: map[string][]sluice.Limit{}, views: map[string]*view{}}
+	from := &source{gate: gate, classes: slices.Clone(classes), model: s.model, limits: map[string][]sluice.Limit{}, views: map[string]*view{}}
 	for name, r := range resources {
 		from.limits[name] = slices.Clone(r.Limits)
 	}

@@ -111,6 +111,9 @@ func (f *source) parse(ref *externalscaler.ScaledObjectRef) (Trigger, error) {
 	if err != nil {
 		return t, status.Error(codes.InvalidArgument, err.Error())
 	}
+	if f.model != nil && t.Model != "" {
+		t.Model = f.model(t.Resource, t.Model)
+	}
 	return t, nil
 }
 

@@ -34,6 +34,9 @@ type Options struct {
 	// Resources are the resources that the gate was opened with. They give the length of windows, which Headroom needs
 	// for flows, and show which limits belong to one caller alone.
 	Resources map[string]sluice.Resource
+	// Model returns the class of models that a model of a resource counts under, such as opus-4 for claude-opus-4-5. Nil
+	// means that models count under their own names.
+	Model func(resource, model string) string
 	// Now is the clock for resets and ramps. Nil means time.Now.
 	Now func() time.Time
 	// Log records when a trigger goes to zero and comes back. Nil means no log.
@@ -44,8 +47,9 @@ type Options struct {
 type Server struct {
 	externalscaler.UnimplementedExternalScalerServer
 
-	now func() time.Time
-	log *slog.Logger
+	model func(resource, model string) string
+	now   func() time.Time
+	log   *slog.Logger
 
 	streams chan struct{} // one slot for each stream
 
@@ -58,7 +62,7 @@ type Server struct {
 // New returns a server. It does nothing until it is called.
 func New(o Options) *Server {
 	s := &Server{
-		now: o.Now, log: o.Log, streams: make(chan struct{}, MaxStreams), triggers: map[string]*remembered{},
+		model: o.Model, now: o.Now, log: o.Log, streams: make(chan struct{}, MaxStreams), triggers: map[string]*remembered{},
 	}
 	s.Follow(o.Gate, o.Classes, o.Resources)
 	if s.now == nil {

@@ -40,6 +40,28 @@ func unzip(packed []byte, most int64) (plain []byte, whole bool) {
 	return plain, err == nil
 }
 
+// unzipped reads a compressed body after its first bytes.
+type unzipped struct {
+	src  io.Reader
+	skip int64
+	z    *gzip.Reader
+}
+
+// Read implements io.Reader.
+func (u *unzipped) Read(b []byte) (int, error) {
+	if u.z == nil {
+		z, err := gzip.NewReader(u.src)
+		if err != nil {
+			return 0, err
+		}
+		if _, err = io.CopyN(io.Discard, z, u.skip); err != nil {
+			return 0, err
+		}
+		u.z = z
+	}
+	return u.z.Read(b)
+}
+
 // inflater decompresses a response that passes by, for its usage reader. It needs a goroutine, because the decompressor
 // reads instead of being written to. The goroutine runs only while write waits for it. It ignores data that it cannot
 // decompress.

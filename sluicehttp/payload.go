@@ -2,9 +2,14 @@ package sluicehttp
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluicehq/sluice/provider"
 )
 
 // payload is the body of a request. It holds the part that Sluice reads. The rest of a longer body is passed on as it
@@ -15,6 +20,15 @@ type payload struct {
 	none  bool                          // no body
 	src   io.ReadCloser                 // the rest after held; nil once it is used up or closed
 	again func() (io.ReadCloser, error) // the client's GetBody
+
+	room  *Bodies // bounds held; nil: no bound
+	taken int64   // bytes of room that held has
+	limit int64   // bytes that held will have at most
+	known bool    // and exactly
+	free  func()  // frees the room of a body that is being sent for the last time
+	// broken is set if the client's body could not be read while it was sent: the provider is not to blame.
+	broken atomic.Bool
+	err    error // why the rest could not be read
 
 	first  bytes.Reader
 	opened bool
@@ -30,23 +44,26 @@ func (p *payload) take(r *http.Request, most int64) error {
 		p.none, p.src = true, nil
 		return nil
 	}
-	var err error
-	switch n := r.ContentLength; {
-	case most == 0:
+	if most == 0 {
 		return nil
+	}
+	n := r.ContentLength
+	p.limit = most + 1 // one more tells whether there is more
+	if n > 0 {
+		p.limit, p.known = min(n, most), true
+	}
+	ended, err := p.fill(p.limit)
+	switch {
+	case err != nil:
+	case n > 0 && ended:
+		err = io.ErrUnexpectedEOF
 	case n > 0 && n <= most:
-		p.held, p.whole = make([]byte, n), true
-		if err = p.exactly(n); err == nil {
+		if p.whole, err = true, p.exactly(n); err == nil {
 			return p.release()
 		}
-	case n > most:
-		p.held = make([]byte, most)
-		_, err = io.ReadFull(p.src, p.held)
-	default:
-		p.held, err = io.ReadAll(io.LimitReader(p.src, most+1))
-		if p.whole = err == nil && int64(len(p.held)) <= most; p.whole {
-			return p.release()
-		}
+	case ended:
+		p.whole = true
+		return p.release()
 	}
 	if err != nil {
 		return fmt.Errorf("sluicehttp: the request's body could not be read: %w", err)
@@ -54,11 +71,76 @@ func (p *payload) take(r *http.Request, most int64) error {
 	return nil
 }
 
-// exactly reads a body of known length up to and including its end, because trailers come with the end.
-func (p *payload) exactly(n int64) error {
-	if _, err := io.ReadFull(p.src, p.held); err != nil {
-		return err
+// How many bytes are reserved for a body at first, if its length is known or not. More is reserved as it comes, so that
+// clients that send nothing take no room from others.
+const (
+	firstPiece = 64 << 10
+	firstGuess = 4 << 10
+)
+
+// fill reads until n bytes are held, or the body ends.
+func (p *payload) fill(n int64) (ended bool, err error) {
+	for int64(len(p.held)) < n {
+		if len(p.held) == cap(p.held) {
+			if err := p.grow(n); err != nil {
+				return false, err
+			}
+		}
+		k, err := p.src.Read(p.held[len(p.held):min(int64(cap(p.held)), n)])
+		p.held = p.held[:len(p.held)+k]
+		if err == io.EOF {
+			return int64(len(p.held)) < n, nil
+		}
+		if err != nil {
+			return false, err
+		}
 	}
+	return false, nil
+}
+
+// grow makes room for more than is held, up to the larger of n and the limit.
+func (p *payload) grow(n int64) error {
+	size, twice := max(p.limit, n), 2*int64(cap(p.held))
+	switch {
+	case !p.known:
+		size = min(size, max(twice, firstGuess))
+	case p.room != nil:
+		size = min(size, max(twice, firstPiece))
+	}
+	if more := size - p.taken; size > smallBody {
+		if !p.room.take(more) {
+			return errNoRoom
+		}
+		p.taken += more
+	}
+	held := make([]byte, len(p.held), size)
+	copy(held, p.held)
+	p.held = held
+	return nil
+}
+
+// Read reads what follows the held part, and holds it too.
+func (p *payload) Read(b []byte) (int, error) {
+	if p.src == nil {
+		return 0, io.EOF
+	}
+	from := len(p.held)
+	p.limit, p.known = provider.MaxNamed, false
+	ended, err := p.fill(int64(from + len(b)))
+	if n := copy(b, p.held[from:]); n > 0 || err == nil && !ended {
+		return n, nil
+	}
+	if err != nil {
+		p.err = fmt.Errorf("sluicehttp: the request's body could not be read: %w", err)
+		return 0, p.err
+	}
+	p.whole = true
+	_ = p.release()
+	return 0, io.EOF
+}
+
+// exactly reads the end of a body whose n bytes are held, because trailers come with the end.
+func (p *payload) exactly(n int64) error {
 	var more [1]byte
 	if extra, err := io.ReadFull(p.src, more[:]); extra > 0 {
 		return fmt.Errorf("it is longer than its Content-Length of %d", n)
@@ -93,28 +175,64 @@ func (p *payload) open() (io.ReadCloser, error) {
 		}
 		p.opened = true
 		reader.Reset(p.held)
+		if p.taken > 0 && p.room.tight() {
+			return p.lastly(reader), nil
+		}
 		return io.NopCloser(reader), nil // net/http recognises this type and sends the body together with the header
 	case p.src == nil:
 		return p.again()
 	}
 	src := p.src
 	p.src = nil
-	if len(p.held) == 0 {
-		return src, nil
+	return p.lastly(io.MultiReader(bytes.NewReader(p.held), src), src), nil
+}
+
+// lastly returns the body for the only or the last send. What is held is free once it is sent.
+func (p *payload) lastly(body io.Reader, then ...io.Closer) io.ReadCloser {
+	room, taken := p.room, p.taken
+	p.free = sync.OnceFunc(func() { room.give(taken) })
+	p.held, p.whole, p.taken = nil, false, 0
+	return &lastBody{body, p, p.free, then}
+}
+
+type lastBody struct {
+	io.Reader
+	p    *payload
+	free func()
+	then []io.Closer
+}
+
+// Read implements io.Reader.
+func (b *lastBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) {
+		b.p.broken.Store(true)
 	}
-	held := p.held
-	p.held = nil
-	return struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(held), src), src}, nil
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *lastBody) Close() (err error) {
+	b.free()
+	for _, c := range b.then {
+		err = c.Close()
+	}
+	return err
 }
 
 // forget frees the body that was held for retries.
-func (p *payload) forget() { p.held, p.again = nil, nil }
+func (p *payload) forget() {
+	p.held, p.again = nil, nil
+	p.room.give(p.taken)
+	p.taken = 0
+	if p.free != nil {
+		p.free()
+	}
+}
 
-// close closes the part that was not sent.
+// close closes the part that was not sent, and frees what is held.
 func (p *payload) close() {
+	p.forget()
 	if p.src != nil {
 		_ = p.src.Close()
 		p.src = nil

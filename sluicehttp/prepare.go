@@ -1,6 +1,8 @@
 package sluicehttp
 
 import (
+	"bytes"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -35,8 +37,11 @@ func (f *flight) prepare() error {
 	if t.Trace != nil {
 		f.begin()
 	}
+	if !f.observe { // nothing waits in mode observe
+		f.payload.room = t.Bodies
+	}
 	if err := f.payload.take(r, f.most()); err != nil {
-		return err
+		return f.full(err)
 	}
 	if t.speaker != nil {
 		if err := f.read(); err != nil {
@@ -159,7 +164,10 @@ func (f *flight) read() error {
 	f.call = provider.Call{
 		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: r.Header, Body: body, Whole: whole, Size: size,
 	}
-	f.asked = f.askAs(plainly(&f.call))
+	if err := f.readOn(packed); err != nil {
+		return err
+	}
+	body, whole = f.call.Body, f.call.Whole
 	if len(f.t.Keys) > 1 && whole && len(body) > 0 {
 		f.talk = talkOf(body)
 	}
@@ -178,6 +186,31 @@ func (f *flight) read() error {
 		f.readable()
 	}
 	f.call.Body = nil // may be a copy, and is no longer needed
+	return nil
+}
+
+// readOn parses the call. If the model is not in the part of the body that is held, it reads more.
+func (f *flight) readOn(packed bool) error {
+	switch {
+	case f.call.Whole || f.observe:
+	case packed:
+		f.call.Rest = &unzipped{src: io.MultiReader(bytes.NewReader(f.payload.held), &f.payload), skip: int64(len(f.call.Body))}
+	default:
+		f.call.Rest = &f.payload
+	}
+	f.asked = f.askAs(plainly(&f.call))
+	f.call.Rest = nil
+	switch encoding := encodingOf(f.origin.Header); {
+	case f.payload.err != nil && !f.observe:
+		return f.full(f.payload.err)
+	case f.asked.Unread && !f.observe && (encoding == "" || encoding == "gzip"):
+		return ErrModel
+	}
+	if !packed && f.payload.whole {
+		f.call.Body, f.call.Whole, f.call.Size = f.payload.held, true, int64(len(f.payload.held))
+	} else if !packed {
+		f.call.Body = f.payload.held
+	}
 	return nil
 }
 

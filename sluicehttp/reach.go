@@ -93,6 +93,8 @@ func (f *flight) unreachable(a *attempt, err error) {
 		return
 	case a.hung:
 		return // already reported
+	case f.payload.broken.Load():
+		return // the client's fault
 	}
 	f.report(f.ask, a.began, err)
 }

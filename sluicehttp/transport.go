@@ -63,6 +63,8 @@ type Transport struct {
 	Letters *Letters
 	// Route chooses another model for a call; empty keeps the call's model. After an error nothing is sent.
 	Route func(ctx context.Context, c Caller, asked *provider.ParsedRequest) (model string, err error)
+	// Bodies bounds the memory for the bodies of waiting requests. Nil means no bound.
+	Bodies *Bodies
 	// Fingerprint turns an API key into a label that identifies the key and reveals nothing else, for limits per key.
 	// Nil means [sluice.Gate.KeyLabel], if the resource tells keys apart.
 	Fingerprint func(key string) string
@@ -148,14 +150,17 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if again {
 			continue
 		}
-		f.payload.close()
 		if err != nil {
 			f.lost(err)
+			f.payload.close()
 			return nil, f.fail(err)
 		}
+		f.payload.close()
 		resp.Request = r
 		if f.routed {
 			resp.Header.Set(HeaderModel, f.asked.Model)
+		} else if len(resp.Header[HeaderModel]) > 0 && !f.observe {
+			resp.Header.Del(HeaderModel) // only the transport says which model it chose
 		}
 		return resp, nil
 	}

@@ -10,6 +10,7 @@ type Abilities struct {
 	Watcher  Watcher
 	Recorder Recorder
 	Alarm    Alarm
+	Glancer  Glancer
 }
 
 // Quick is implemented by pools with a cheaper path for the two most common operations. The results are the same as
@@ -49,6 +50,13 @@ type Alarm interface {
 	Outage() (Outage, bool)
 }
 
+// Glancer is implemented by pools that may take long to read.
+type Glancer interface {
+	// Glance is [Pool.Snapshot] for views and status. The state of a large pool may be a second old, because many
+	// views share one reading; older if a reading takes longer than that.
+	Glance(ctx context.Context) (Snapshot, error)
+}
+
 // Can returns the optional interfaces that a pool supports. A pool that wraps another one states them with a method
 // Abilities. For any other pool they are the interfaces that it implements.
 func Can(p Pool) (a Abilities) {
@@ -60,5 +68,6 @@ func Can(p Pool) (a Abilities) {
 	a.Watcher, _ = p.(Watcher)
 	a.Recorder, _ = p.(Recorder)
 	a.Alarm, _ = p.(Alarm)
+	a.Glancer, _ = p.(Glancer)
 	return a
 }

@@ -49,6 +49,11 @@ type Outage struct {
 	Why     string
 	Mode    OnFailure
 	Granted int64 // grants by this process since then
+	// In mode FailShare, Start is when the process begins to use its share, and End is when its lease ends and it has
+	// none any more. Both are on the store's clock. Unshared names the limits of which it has no share: requests that
+	// need them wait for the store.
+	Start, End Time
+	Unshared   []string
 }
 
 // Color is the color of a traffic light.
@@ -108,7 +113,7 @@ type Agent struct {
 	Since               Time
 	Expires             Time
 	// Allocated is the agent's part of the first unscoped limit on requests: its class's share among live classes,
-	// divided by the live agents of the class.
+	// divided by the live agents of the class. If limits are only per model or key, it is a part of their sum.
 	Allocated int64
 	Used      int64 // of that limit, in one window up to now; approximate
 	WaitsFor  []string

@@ -32,7 +32,7 @@ export interface AcquireOptions extends Cancellable {
   model?: string;
   /** Label of the API key, as `sluice key NAME` prints it; never the key itself. */
   key?: string;
-  /** What the request costs, by unit; one request if it is not said. */
+  /** What the request costs, by unit, usd in dollars; one request if it is not said. */
   units?: Record<string, number>;
   /** How long to wait for the turn: 30,000 if it is not said, 0 does not wait, 600,000 at most. */
   waitMs?: number;
@@ -150,7 +150,7 @@ export class Ticket {
   renew(options?: { waitMs?: number } & Cancellable): Promise<void>;
   /** Remembers what was really used, for when it is closed. */
   used(usage: Record<string, number>): void;
-  /** Ends it: the request is over. What usage does not name keeps its estimate. */
+  /** Ends it: the request is over. What usage does not name keeps its estimate; usd is in dollars. */
   close(usage?: Record<string, number>): Promise<void>;
   /** Gives it back unsent, with full refund. */
   cancel(): Promise<void>;
@@ -219,6 +219,8 @@ export interface Waiting {
   position: number;
   expected_at: string | null;
   reason: string;
+  /** What the pause covers that holds the request, such as `model=opus`; empty for the whole resource. */
+  scope: string;
 }
 
 export interface LimitStatus extends Level {

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,11 +52,31 @@ func (a *asking) request(cmd *cobra.Command, s *session, resource string, id ide
 	if req.Key, err = s.keyLabel(cmd, resource, a.keyEnv); err != nil {
 		return req, err
 	}
+	s.warnOfUnits(resource, a.cost)
 	part, cost := provider.Usual(s.file.Dialect(resource), a.model)
 	if req.Model = part; len(req.Cost) == 0 {
 		req.Cost = cost
 	}
 	return req, nil
+}
+
+// warnOfUnits warns about a stated cost that counts nowhere. Dollars and tokens count in budgets and reports.
+func (s *session) warnOfUnits(resource string, cost amounts) {
+	var units []string
+	for _, l := range s.limits[resource] {
+		units = append(units, cmp.Or(l.Unit, sluice.Requests))
+	}
+	for _, a := range cost {
+		if slices.Contains(units, a.Unit) || a.Unit == sluice.Requests || a.Unit == sluice.Work || a.Unit == sluice.USD || strings.HasSuffix(a.Unit, "tokens") {
+			continue
+		}
+		slices.Sort(units)
+		hint := "it has none"
+		if units = slices.Compact(units); len(units) > 0 {
+			hint = didYouMean(a.Unit, units, "its limits count "+strings.Join(units, ", "))
+		}
+		s.notes.Warn(fmt.Sprintf("--cost %s: no limit of %s counts this unit; %s", oneLine(a.Unit), resource, hint))
+	}
 }
 
 func newAcquire() *cobra.Command {

@@ -41,7 +41,7 @@ func TestBudgetAlertIsPosted(t *testing.T) {
 	}
 	for range 4 {
 		var out, errs bytes.Buffer
-		if code := run([]string{"acquire", "llm", "--config", config, "--agent", "a", "--cost", "usd=6000"}, &out, &errs); code != exitOK || strings.Contains(errs.String(), "s3cr3t") {
+		if code := run([]string{"acquire", "llm", "--config", config, "--agent", "a", "--cost", "usd=0.006"}, &out, &errs); code != exitOK || strings.Contains(errs.String(), "s3cr3t") {
 			t.Fatalf("exit %d: %s%s", code, &out, &errs)
 		}
 	}

@@ -135,8 +135,11 @@ func recentSends(cmd *cobra.Command, yield func(*inspect.Event)) {
 		return
 	}
 	kinds := []string{inspect.EventSend, inspect.EventAnswer, inspect.EventCancel, inspect.EventUsage}
+	ours := []string{at.label()}
 	_ = eventlog.ReadKinds(at.dir, time.Now().Add(-recentFor), kinds, func(e inspect.Event) bool { // on an error there is nothing to complete
-		yield(&e)
+		if eventlog.IsOf(&e, ours) {
+			yield(&e)
+		}
 		return true
 	})
 }

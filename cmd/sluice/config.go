@@ -194,11 +194,11 @@ func selectedConfig(cmd *cobra.Command, args []string) (*config.File, error) {
 // loadConfig reads a file and checks that a gate can be built from it.
 func loadConfig(name string) (*config.File, error) {
 	f, err := config.Load(name)
-	if err == nil {
-		_, err = f.GateConfig(time.Now())
-	}
 	if err != nil {
 		return nil, configFailure(err)
+	}
+	if _, err := f.GateConfig(time.Now()); err != nil {
+		return nil, &failure{code: exitConfig, message: name + ": " + err.Error(), hint: "docs/configuration.md describes every field"}
 	}
 	return f, nil
 }
@@ -206,7 +206,7 @@ func loadConfig(name string) (*config.File, error) {
 // configFailure reports all mistakes in a file: the first as the error, the others below it.
 func configFailure(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return &failure{code: exitUsage, message: err.Error(), hint: "sluice config init FILE writes one to start from"}
+		return &failure{code: exitConfig, message: err.Error(), hint: "sluice config init FILE writes one to start from"}
 	}
 	bad, ok := errors.AsType[*config.ParseError](err)
 	if !ok {

@@ -20,7 +20,7 @@ const (
 		"agents":[{"name":"text","class":"text","user":"text","machine":"text","allocated":0,"used":0,"lease_started_at":"time?",
 		"lease_expires_at":"time?","state":"text","pause_chain":[]}]}`
 	poolShape   = `{"totalLimit":0,"resetAt":"time?","allocations":{"web":{"priority":0,"allocated":0,"used":0,"leaseExpiry":"time?"}}}`
-	whyShape    = `{"waiting":[{"ticket":"text","agent":"text","class":"text","limit":"text","held_by":["text"],"position":0,"expected_at":"time?","cheaper_model":"text?","reason":"text"}],"refused":[{"reason":"text","retry_at":"time?"}]}`
+	whyShape    = `{"waiting":[{"ticket":"text","agent":"text","class":"text","limit":"text","held_by":["text"],"position":0,"expected_at":"time?","cheaper_model":"text?","reason":"text"}],"refused":[{"reason":"text","behind":"text","plan":true,"retry_at":"time?"}]}`
 	callerShape = `{"name":"text","first_sends":0,"retries":0,"throttled":0,"peak_per_s":0,"mean_per_s":0,"waited_ms":0,"usd":0,"retry_usd":0}`
 	reportShape = `{"since":"time","resources":[{"name":"text","total":` + callerShape + `,"callers":[` + callerShape + `]}]}`
 	figureShape = `{"peak_per_s":0,"mean_per_s":0,"throttled":0,"retry_share":0,"waited_ms":0}`

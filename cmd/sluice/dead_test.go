@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -90,7 +91,10 @@ func TestADeadProviderIsToldEverywhere(t *testing.T) {
 	if out := other("doctor"); !strings.Contains(out, "gone  unknown") || !strings.Contains(out, "It is failing: the last ") {
 		t.Errorf("doctor prints %s", out)
 	}
-	if out := other("report"); !strings.Contains(out, "no request reached: ") {
+	if out := other("doctor", "gone"); !regexp.MustCompile(`^gone  unknown  no send was served in this period\n  provider\n    It is failing: `).MatchString(out) {
+		t.Errorf("doctor does not begin with the trouble: %s", out)
+	}
+	if out := other("report"); !strings.Contains(out, "no request reached: ") || !regexp.MustCompile(`(?m)^gone\n +caller .* failed .*\n.* 0 +0 +0% +0 +[1-9]`).MatchString(out) {
 		t.Errorf("report prints %s", out)
 	}
 	if out := other("why"); !strings.Contains(out, "gone is failing: the last ") || !strings.Contains(out, words) {

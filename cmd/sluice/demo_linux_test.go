@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,11 +17,11 @@ import (
 	"github.com/sluicehq/sluice/internal/demo"
 )
 
-// startDemo starts a demo whose temporary files are in a directory of its own.
+// startDemo starts a demo whose temporary files, and the user's state, are in a directory of its own.
 func startDemo(t *testing.T, args ...string) (p *process, temp string) {
 	t.Helper()
 	temp = t.TempDir()
-	return start(t, []string{"TMPDIR=" + temp}, append([]string{"demo", "--fast"}, args...)...), temp
+	return start(t, []string{"TMPDIR=" + temp, "XDG_STATE_HOME=" + filepath.Join(temp, "state")}, append([]string{"demo", "--fast"}, args...)...), temp
 }
 
 // living returns the processes of a session, except for its leader.
@@ -208,6 +211,37 @@ func TestDemoWhoseProviderDies(t *testing.T) {
 	p.warns("error: the demo could not be run: the provider is gone: signal: killed")
 	p.ends(exitInternal)
 	leavesNothing(t, p, temp)
+}
+
+// The gate of a demo, and of a demo of the user's own fleet, which states its limits, writes nothing into the user's event
+// log. Its own log is removed with it.
+func TestGateOfADemoLeavesTheUsersStateAlone(t *testing.T) {
+	t.Parallel()
+	answers := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(answers.Close)
+	for name, args := range map[string][]string{"demo": nil, "scenario": {"--limits", "[{name: minute, size: 100/min}]"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			temp := t.TempDir()
+			p := start(t, []string{"TMPDIR=" + temp, "XDG_STATE_HOME=" + filepath.Join(temp, "state")}, append([]string{"demo", "part", "gate", answers.URL}, args...)...)
+			var told struct{ Listen []string }
+			line, err := p.stdout.ReadString('\n')
+			if err = errors.Join(err, json.Unmarshal([]byte(line), &told)); err != nil || len(told.Listen) == 0 {
+				t.Fatalf("%q, %v", line, err)
+			}
+			resp, err := http.Post(told.Listen[0]+"/anthropic/v1/messages", "application/json", strings.NewReader(`{"model":"m","max_tokens":1}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if resp.StatusCode != http.StatusOK {
+				t.Errorf("status %d", resp.StatusCode)
+			}
+			p.stdin.Close()
+			p.ends(exitOK)
+			leavesNothing(t, p, temp)
+		})
+	}
 }
 
 func TestDemoOnATerminal(t *testing.T) {

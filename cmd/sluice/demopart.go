@@ -72,6 +72,10 @@ func demoGate(cmd *cobra.Command, upstream, limits string) error {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return inPart(err)
 	}
+	// The made-up traffic stays out of the user's event log and reports. The directory is removed after the log is closed.
+	if err := os.Setenv("XDG_STATE_HOME", dir); err != nil {
+		return inPart(err)
+	}
 	// Only this process uses the gate. A file store would recreate its directory while it is being removed.
 	return whileFed(cmd, remove, "serve", "--json", "--listen", "127.0.0.1:0", "--config", config, "--store", "mem:")
 }

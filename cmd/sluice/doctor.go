@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/audit"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/internal/show"
 )
@@ -21,7 +22,8 @@ func newDoctor() *cobra.Command {
 		Use:   "doctor [RESOURCE]",
 		Short: "Compare all callers with the quota, and suggest changes",
 		Long: `Doctor adds up what all callers of a resource send, on average and in their busiest minutes, and
-compares it with the quota. From 80% the verdict is contention: callers get in each other's way.
+compares it with the quota. A limit for longer than a minute is compared with what was sent in a window
+of its length. From 80% the verdict is contention: callers get in each other's way.
 It says what one more caller would do, and which settings to change and why.
 
 The exit code is 0 for every verdict; --json has it as a word.`,
@@ -51,7 +53,7 @@ func readDiagnosis(ctx context.Context, s *session, from time.Time) (inspect.Dia
 	if err != nil {
 		return d, err
 	}
-	lost, err := readOutages(s.dir, from)
+	lost, err := readOutages(s, from)
 	if err != nil {
 		s.warnOfLog(err)
 	}
@@ -59,33 +61,37 @@ func readDiagnosis(ctx context.Context, s *session, from time.Time) (inspect.Dia
 	if err != nil {
 		return d, err
 	}
-	for i := range st.Resources {
-		r := &st.Resources[i]
-		at := slices.IndexFunc(d.Resources, func(x inspect.ResourceDiagnosis) bool { return x.Name == r.Name })
-		if at >= 0 && (r.State == inspect.StateFailing || r.BillingStop) {
-			x := &d.Resources[at]
-			x.Advice = append(x.Advice, inspect.Advice{Setting: troubleNow, Text: "It is " + r.State + ": " + r.Reason + "."})
-		}
-	}
 	for i := range d.Resources {
 		for _, r := range rep.Resources {
 			if r.Name == d.Resources[i].Name {
-				weigh(&d.Resources[i], r.Callers)
+				weigh(&d.Resources[i], r.Callers, inside.Of(s.gate).Observes(r.Name))
 			}
 		}
 		if o := lost[d.Resources[i].Name]; o != nil {
 			d.Resources[i].Advice = append(d.Resources[i].Advice, o.advice())
 		}
 	}
-	for i := range d.Resources { // callers of a provider that serves nothing say nothing about the quota
-		if x := &d.Resources[i]; len(x.Callers) == 0 && isTroubled(x) {
+	for i := range st.Resources {
+		r := &st.Resources[i]
+		at := slices.IndexFunc(d.Resources, func(x inspect.ResourceDiagnosis) bool { return x.Name == r.Name })
+		if at < 0 || serves(r) {
+			continue
+		}
+		x := &d.Resources[at]
+		x.Advice = slices.Insert(x.Advice, 0, inspect.Advice{Setting: troubleNow, Text: "It is " + r.State + ": " + r.Reason + "."})
+		if len(x.Callers) == 0 { // no send says anything about the quota
 			x.Verdict = policy.VerdictUnknown
 		}
 	}
 	return d, nil
 }
 
-// troubleNow is the setting of advice about a provider that serves nothing at the moment.
+// serves reports whether requests to a resource are served now.
+func serves(r *inspect.ResourceStatus) bool {
+	return r.State != inspect.StateFailing && r.State != inspect.StatePaused && r.State != inspect.StateDegraded && !r.BillingStop
+}
+
+// troubleNow is the setting of advice about a resource that serves nothing at the moment.
 const troubleNow = "provider"
 
 func isTroubled(d *inspect.ResourceDiagnosis) bool {
@@ -93,12 +99,15 @@ func isTroubled(d *inspect.ResourceDiagnosis) bool {
 }
 
 // weigh compares these callers with the quota, instead of the ones that the store alone knows.
-func weigh(d *inspect.ResourceDiagnosis, callers []inspect.CallerReport) {
+func weigh(d *inspect.ResourceDiagnosis, callers []inspect.CallerReport, observed bool) {
 	audit.Weigh(d, callers)
-	sum := policy.Audit{
-		QuotaPerMin: d.QuotaPerMin, MeanPerMin: d.MeanPerMin, PeakPerMin: d.PeakPerMin, Ratio: d.Ratio, OneMoreRatio: d.OneMoreRatio, Verdict: d.Verdict,
+	facts := policy.Facts{
+		Resource: d.Name, Callers: len(d.Callers), Observed: observed, Over: d.Judged.Window.Microseconds(), Fullest: d.Fullest,
+		Audit: policy.Audit{
+			QuotaPerMin: d.QuotaPerMin, MeanPerMin: d.MeanPerMin, PeakPerMin: d.PeakPerMin, Ratio: d.Ratio, OneMoreRatio: d.OneMoreRatio, Verdict: d.Verdict,
+		},
 	}
-	for _, a := range policy.Advise(policy.Facts{Resource: d.Name, Audit: sum, Callers: len(callers)}) {
+	for _, a := range policy.Advise(facts) {
 		i := slices.IndexFunc(d.Advice, func(b inspect.Advice) bool { return b.Setting == a.Setting })
 		switch {
 		case i < 0:
@@ -177,7 +186,11 @@ func auditText(r *inspect.ResourceDiagnosis) string {
 	if r.Fullest != "" {
 		full = fmt.Sprintf("; %s is at %s", harmless(r.Fullest), show.Percent(r.Ratio))
 	}
+	per, _ := policy.Per(r.Judged.Window)
+	minutes := max(r.Judged.Window, time.Minute).Minutes()
 	switch n := len(r.Callers); {
+	case n == 0 && isTroubled(r):
+		return "no send was served in this period" + full
 	case n == 0:
 		return "no sends in this period" + full
 	case r.QuotaPerMin == 0:
@@ -187,8 +200,8 @@ func auditText(r *inspect.ResourceDiagnosis) string {
 		if n == 1 {
 			like = "it"
 		}
-		return fmt.Sprintf("%s up to %s a minute, %s of the quota of %s; one more like "+like+" makes it %s%s",
-			callersSend(n), show.Rate(r.PeakPerMin), show.Percent(r.PeakPerMin/r.QuotaPerMin), show.Rate(r.QuotaPerMin), show.Percent(r.OneMoreRatio), full)
+		return fmt.Sprintf("%s up to %s %s, %s of the quota of %s; one more like "+like+" makes it %s%s",
+			callersSend(n), show.Rate(r.PeakPerMin*minutes), per, show.Percent(r.PeakPerMin/r.QuotaPerMin), show.Rate(r.QuotaPerMin*minutes), show.Percent(r.OneMoreRatio), full)
 	}
 }
 
@@ -210,7 +223,7 @@ func (s *screen) audited(r *inspect.ResourceDiagnosis) *show.Table {
 			{Text: show.Count(c.Throttled)}, {Text: show.Count(c.FirstSends + c.Retries)},
 		}
 		if r.QuotaPerMin > 0 {
-			row[3].Text = show.Percent(float64(c.PeakPerMin) / r.QuotaPerMin)
+			row[3].Text = show.Percent(audit.Peak(&c, &r.Judged) / r.QuotaPerMin)
 		}
 		if c.Throttled > 0 {
 			row[4].Colour = show.Amber

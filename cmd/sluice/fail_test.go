@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,5 +48,15 @@ func TestFailCarriesWhatIsKnown(t *testing.T) {
 	}
 	if f := asFailure(fail(fmt.Errorf("%w: %w", sluice.ErrStore, hinted{errors.New("x")}))); f.code != 69 || f.hint != "do this" {
 		t.Errorf("got %+v", f)
+	}
+}
+
+// An error about a name that is too long says what to do.
+func TestALongNameHasAHint(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	args := []string{"acquire", "github", "--store", "file:" + t.TempDir(), "--agent", strings.Repeat("a", 300)}
+	if code := run(args, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), "300 bytes long, at most 256 are allowed\nhint: ") {
+		t.Errorf("exit %d: %s", code, errs.String())
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/money"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -17,17 +19,28 @@ type timeFlag time.Duration
 
 var errTime = errors.New("it has to be a time such as 30s or 5m, or a number of seconds")
 
+var errTooLong = fmt.Errorf("it is too long: at most %d days", store.MaxWindow/(24*time.Hour))
+
+// timeRE matches times in Go's form. What it matches and Go refuses is too long.
+var timeRE = regexp.MustCompile(`^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
+
 // Set implements pflag.Value.
 func (d *timeFlag) Set(text string) error {
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
-		if math.IsNaN(seconds) || seconds < 0 || seconds > store.MaxWindow.Seconds() {
+		switch {
+		case math.IsNaN(seconds) || seconds < 0:
 			return errTime
+		case seconds > store.MaxWindow.Seconds():
+			return errTooLong
 		}
 		*d = timeFlag(seconds * float64(time.Second))
 		return nil
 	}
 	parsed, err := time.ParseDuration(text)
-	if err != nil || parsed < 0 || parsed > store.MaxWindow {
+	switch {
+	case parsed > store.MaxWindow || err != nil && timeRE.MatchString(text):
+		return errTooLong
+	case err != nil || parsed < 0:
 		return errTime
 	}
 	*d = timeFlag(parsed)
@@ -56,7 +69,7 @@ func shortTime(d time.Duration) string {
 	return s
 }
 
-// amounts is a flag for numbers of units: input_tokens=1200,output_tokens=300.
+// amounts is a flag for numbers of units: input_tokens=1200,output_tokens=300. The unit usd is in dollars: usd=0.02.
 type amounts []sluice.Amount
 
 // maxAmounts bounds how many units a flag can name: no resource has more limits.
@@ -67,6 +80,11 @@ func (a *amounts) Set(text string) error {
 	for part := range strings.SplitSeq(text, ",") {
 		unit, number, ok := strings.Cut(strings.TrimSpace(part), "=")
 		n, err := strconv.ParseInt(number, 10, 64)
+		if unit == sluice.USD {
+			if n, err = money.Micros(number); err != nil {
+				return fmt.Errorf("usd is in dollars: %w", err)
+			}
+		}
 		switch {
 		case !ok || unit == "" || err != nil:
 			return fmt.Errorf("%.80q is not UNIT=NUMBER, as in input_tokens=1200", part)
@@ -90,7 +108,11 @@ func (a *amounts) Set(text string) error {
 func (a *amounts) String() string {
 	var parts []string
 	for _, b := range *a {
-		parts = append(parts, fmt.Sprintf("%s=%d", b.Unit, b.N))
+		n := strconv.FormatInt(b.N, 10)
+		if b.Unit == sluice.USD {
+			n = money.Text(b.N)
+		}
+		parts = append(parts, b.Unit+"="+n)
 	}
 	return strings.Join(parts, ",")
 }

@@ -36,8 +36,10 @@ and the resources sluice://status and sluice://report. It reads the store of the
 agent is --agent, else SLUICE_AGENT; without either the answers cover all agents. A daemon serves the
 same at /mcp, with the rights of the caller's token. docs/mcp.md shows how to add it to each client.
 
-Exit codes: 0 the client ended the conversation, or a signal came; 64 usage; 70 the client sent
-something that is not JSON; 78 bad configuration.`,
+A line that is not a JSON-RPC message is answered with an error.
+
+Exit codes: 0 the client ended the conversation, or a signal came; 64 usage; 70 stdin or stdout failed;
+78 bad configuration.`,
 		Example: `  claude mcp add sluice -- sluice mcp
   claude mcp add sluice --env SLUICE_AGENT=indexer -- sluice mcp
   codex mcp add sluice -- sluice mcp
@@ -121,14 +123,24 @@ func look[T any](g *localGate, read func(s *session) (T, error)) (got T, err err
 	return got, fail(err)
 }
 
+// change calls do with a session of its own, whose store exists.
+func (g *localGate) change(do func(s *session) error) (err error) {
+	s, err := openReadOnly(g.cmd)
+	if err != nil {
+		return err
+	}
+	defer s.closing(&err)
+	return fail(do(s))
+}
+
 func (g *localGate) take() (*session, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.s != nil && g.users == 0 && time.Since(g.at) > staleAfter {
+	if g.s != nil && g.users == 0 && (g.s.empty || time.Since(g.at) > staleAfter) {
 		g.end()
 	}
 	if g.s == nil {
-		s, err := openReadOnly(g.cmd)
+		s, err := openToLook(g.cmd)
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +175,7 @@ func (g *localGate) Close() {
 }
 
 func (g *localGate) Status(ctx context.Context) (inspect.Status, error) {
-	return look(g, func(s *session) (inspect.Status, error) { return s.status(ctx) })
+	return look(g, func(s *session) (inspect.Status, error) { return s.gate.Status(ctx) })
 }
 
 func (g *localGate) Why(ctx context.Context, resource string) ([]inspect.Waiting, error) {
@@ -179,11 +191,9 @@ func (g *localGate) Report(ctx context.Context, since time.Time) (inspect.Report
 }
 
 func (g *localGate) Pause(ctx context.Context, resource string, d time.Duration, reason string) error {
-	_, err := look(g, func(s *session) (any, error) { return nil, s.gate.Pause(ctx, resource, d, reason) })
-	return err
+	return g.change(func(s *session) error { return s.gate.Pause(ctx, resource, d, reason) })
 }
 
 func (g *localGate) Resume(ctx context.Context, resource string) error {
-	_, err := look(g, func(s *session) (any, error) { return nil, s.gate.Resume(ctx, resource) })
-	return err
+	return g.change(func(s *session) error { return s.gate.Resume(ctx, resource) })
 }

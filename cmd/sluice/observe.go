@@ -1,13 +1,14 @@
 package main
 
 import (
-	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/store"
 )
 
 func newObserve() *cobra.Command {
@@ -50,7 +51,7 @@ configuration.`,
 		if err != nil {
 			return err
 		}
-		req := sluice.Request{Resource: args[0], Agent: id.agent, Class: id.class, User: id.user, Model: cmp.Or(*model, part(&o))}
+		req := sluice.Request{Resource: args[0], Agent: id.agent, Class: id.class, User: id.user, Model: provider.PartOf(s.file.Dialect(args[0]), *model, &o)}
 		if req.Key, err = s.keyLabel(cmd, args[0], keyEnv); err != nil {
 			return err
 		}
@@ -60,14 +61,6 @@ configuration.`,
 		return s.printObserved(cmd, args[0], a, o.Ignored)
 	}
 	return cmd
-}
-
-// part returns the part of the API that a response is about.
-func part(o *provider.Observation) string {
-	if len(o.Limits) == 0 {
-		return ""
-	}
-	return o.Limits[0].Resource
 }
 
 // observedJSON is what observe prints with --json.
@@ -86,5 +79,13 @@ func (s *session) printObserved(cmd *cobra.Command, resource string, a sluice.An
 	for _, l := range a.Limits {
 		o.Limits = append(o.Limits, l.Limit)
 	}
-	return printLine(cmd, o, "%s: %s%s", resource, o.Verdict, untilText(o.PausedUntil))
+	return printLine(cmd, o, "%s: %s%s", resource, verdictText(o.Verdict, a.Status), untilText(o.PausedUntil))
+}
+
+// verdictText says what a response means for the quota. A refusal for another reason means nothing for it.
+func verdictText(verdict string, status int) string {
+	if verdict == store.VerdictOK.String() && status >= 400 {
+		return fmt.Sprintf("status %d is not a rate limit", status)
+	}
+	return verdict
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/sluicehq/sluice/internal/show"
 )
 
-// meanwhile says what a process does without its store, by on_store_failure.
+// meanwhile says what on_store_failure makes a process do. The status of an outage says what one does now.
 var meanwhile = map[string]string{
-	"share": "goes on within its share", "closed": "holds all requests", "open": "sends all requests without limits",
+	"share": "holds requests for 3 s, then goes on within its share if it has one", "closed": "holds all requests", "open": "sends all requests without limits",
 }
 
 // outage describes that the store cannot be reached, and what happens in the meantime.
@@ -22,11 +22,11 @@ func (s *screen) outage(o *inspect.OutageStatus) string {
 		text = "the store has been out of reach for " + show.Span(max(s.now.Sub(*o.Since), 0).Truncate(time.Second))
 	}
 	text += ": " + s.Text(o.Why, textWidth)
-	if does := meanwhile[o.Mode]; does != "" {
-		text += "; this process " + does
+	if o.Meanwhile != "" {
+		text += "; this process " + s.Text(o.Meanwhile, reasonWidth)
 	}
 	if o.Granted > 0 {
-		text += fmt.Sprintf(" (%s so far)", show.Count(o.Granted))
+		text += fmt.Sprintf(" (%s sent so far)", show.Count(o.Granted))
 	}
 	return s.Paint(show.Amber, text)
 }
@@ -67,9 +67,12 @@ type outages struct {
 }
 
 // readOutages counts the outages of each resource in the event log.
-func readOutages(dir string, from time.Time) (map[string]*outages, error) {
-	all := map[string]*outages{}
-	err := eventlog.ReadKinds(dir, from, []string{inspect.EventStoreLost, inspect.EventStoreBack}, func(e inspect.Event) bool {
+func readOutages(s *session, from time.Time) (map[string]*outages, error) {
+	all, ours := map[string]*outages{}, s.ours()
+	err := eventlog.ReadKinds(s.dir, from, []string{inspect.EventStoreLost, inspect.EventStoreBack}, func(e inspect.Event) bool {
+		if !eventlog.IsOf(&e, ours) {
+			return true
+		}
 		o := all[e.Resource]
 		if o == nil {
 			o = &outages{}
@@ -106,7 +109,7 @@ func (o *outages) advice() inspect.Advice {
 		text += "; " + show.Some(o.granted, "request was", "requests were") + " sent without it"
 	}
 	if does := meanwhile[o.mode]; does != "" {
-		text += ". With on_store_failure: " + o.mode + " each " + does + " meanwhile"
+		text += ". Meanwhile, with on_store_failure: " + o.mode + ", each " + does
 	}
 	text += ". Check the store and the network to it. docs/redis.md lists the choices for on_store_failure."
 	return inspect.Advice{Setting: "on_store_failure", Text: text}

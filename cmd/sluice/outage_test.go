@@ -15,9 +15,9 @@ import (
 func TestOutageForPeople(t *testing.T) {
 	t.Parallel()
 	lost := inspect.ResourceStatus{
-		Name: "api", State: "degraded", Light: "green", Outage: &inspect.OutageStatus{Since: at(-12 * time.Second), Why: "Redis cannot be reached\x1b", Mode: "share", Granted: 31},
+		Name: "api", State: "degraded", Light: "green", Outage: &inspect.OutageStatus{Since: at(-12 * time.Second), Why: "Redis cannot be reached\x1b", Mode: "share", Granted: 31, Meanwhile: "goes on within its share; it has no share of the limit hour\x1b and holds requests that need it"},
 	}
-	closed := inspect.ResourceStatus{Name: "db", State: "degraded", Light: "green", Outage: &inspect.OutageStatus{Why: "no route", Mode: "closed"}}
+	closed := inspect.ResourceStatus{Name: "db", State: "degraded", Light: "green", Outage: &inspect.OutageStatus{Why: "no route", Mode: "closed", Meanwhile: "holds all requests"}}
 	silent := inspect.ResourceStatus{Name: "search", State: "idle", Light: "green", Members: 4, SilentMembers: 2, Limits: []inspect.LimitStatus{
 		{Name: "minute", Kind: "rolling", Unit: "requests", Limit: 100, Remaining: 60, Withheld: 40, Light: "green"},
 		{Name: "each", Kind: "bucket", Unit: "requests", Scope: "model=opus", Limit: 10, Remaining: 6, Withheld: 4, Light: "green"},
@@ -50,13 +50,13 @@ func TestDoctorTellsOfOutages(t *testing.T) {
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	got, err := readOutages(dir, noon.Add(time.Second))
+	got, err := readOutages(&session{dir: dir, label: "file"}, noon.Add(time.Second))
 	if err != nil || len(got) != 2 {
 		t.Fatalf("%v, %v", got, err)
 	}
 	for resource, want := range map[string][]string{
-		"api": {"lost the store 2 times in this period", "at 2026-03-01T12:04:00Z (no route)", "longest outage took 1m05s", "7 requests were sent without it", "open each sends all requests without limits"},
-		"old": {"had lost the store before this period", "5 requests were sent", "share each goes on within its share"},
+		"api": {"lost the store 2 times in this period", "at 2026-03-01T12:04:00Z (no route)", "longest outage took 1m05s", "7 requests were sent without it", "open, each sends all requests without limits"},
+		"old": {"had lost the store before this period", "5 requests were sent", "share, each holds requests for 3 s, then goes on within its share"},
 	} {
 		a := got[resource].advice()
 		for _, text := range want {

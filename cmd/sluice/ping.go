@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/ping"
-	"github.com/sluicehq/sluice/provider"
 )
 
 func newPing() *cobra.Command {
@@ -182,7 +180,7 @@ func (out *pingJSON) print(cmd *cobra.Command, failed *failure) error {
 		s.line("  %-8s %-8s %10s  %s", st.Name, st.State, ms, text)
 	}
 	if out.State != nil && (*out.State == inspect.StatePaused || *out.State == inspect.StateQueueing || *out.State == inspect.StateFailing || *out.State == inspect.StateDegraded) {
-		s.line("  the gate is %s: %s", *out.State, harmless(*out.Reason))
+		s.line("  %s is %s: %s", harmless(out.Resource), *out.State, harmless(*out.Reason))
 	}
 	if err := s.end(); err != nil {
 		return err
@@ -195,11 +193,7 @@ func (out *pingJSON) print(cmd *cobra.Command, failed *failure) error {
 
 // upstreamOf returns the address that a resource's requests go to.
 func upstreamOf(f *config.File, name string) (*url.URL, error) {
-	r := f.Resources[name]
-	address := r.Upstream
-	if s, ok := f.Dialect(name).(provider.Speaker); ok {
-		address = cmp.Or(address, s.Address())
-	}
+	address := f.UpstreamOf(name)
 	if address == "" {
 		return nil, &failure{
 			code: exitUsage, message: fmt.Sprintf("the resource %s has no upstream", name), hint: fmt.Sprintf("set resources.%s.upstream to the address of the provider", name),

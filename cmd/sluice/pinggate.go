@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -45,6 +46,10 @@ func pingGate(cmd *cobra.Command, gate string) error {
 			code: exitUnavailable, message: fmt.Sprintf("the daemon at %s is not healthy (status %d): %s", at.Redacted(), resp.StatusCode, harmless(string(said))),
 			hint: "see the daemon's log",
 		}
+	}
+	var health struct{ Status string }
+	if err := json.Unmarshal(said, &health); err != nil || health.Status == "" {
+		return &failure{code: exitUnavailable, message: fmt.Sprintf("no daemon answers at %s: another server is there", at.Redacted()), hint: "sluice serve says where it listens when it starts"}
 	}
 	took := float64(time.Since(began).Microseconds()) / 1e3
 	return printLine(cmd, gateJSON{Gate: at.Redacted(), Healthy: true, MS: took}, "%s is healthy, %.1f ms", at.Redacted(), took)

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
+	"github.com/sluicehq/sluice/store"
 )
 
 // poolJSON says who has what of a resource's quota, and by which limit.
@@ -47,7 +48,8 @@ func newPool() *cobra.Command {
 live classes, divided by the class's live agents. An agent may also use what others leave.
 
 The quota is the first shared limit on requests. Where there is none, as with GitHub's core requests,
-it is the first shared limit in another unit.`,
+it is the first shared limit in another unit. Where all limits are per model or API key, as with Anthropic, it
+is the sum over the models or keys in use.`,
 		Example:           "  sluice pool github\n  sluice pool github --json | jq .allocations",
 		Args:              needs("RESOURCE"),
 		ValidArgsFunction: completeShown,
@@ -71,11 +73,6 @@ func readPool(ctx context.Context, s *session, resource string) (poolJSON, error
 	if p.PoolStatus, err = s.gate.Pool(ctx, resource); err != nil {
 		return p, err
 	}
-	host := s.host()
-	for name, a := range p.Allocations {
-		a.Machine = cmp.Or(a.Machine, host)
-		p.Allocations[name] = a
-	}
 	limit := mainLimit(s.limits[resource])
 	if limit == nil {
 		return p, nil
@@ -84,13 +81,19 @@ func readPool(ctx context.Context, s *session, resource string) (poolJSON, error
 	return p, nil
 }
 
-// mainLimit returns the limit that stands for a resource's quota: the first shared limit on requests, else the first in
-// another unit, else the first concurrency limit; nil if there is none.
+// mainLimit returns the limit that stands for a resource's quota, the one that Gate.Pool divides: the first shared limit
+// on requests, else the first in another unit, else the first concurrency limit, else the first on requests of each model
+// or key; nil if there is none.
 func mainLimit(limits []sluice.Limit) *sluice.Limit {
-	var first, places *sluice.Limit
+	var first, places, each *sluice.Limit
 	for i := range limits {
 		switch l := &limits[i]; {
+		case l.Plan:
 		case len(l.Per) > 0:
+			shared := !slices.ContainsFunc(l.Per, func(s sluice.Scope) bool { return s&^store.Shared != 0 })
+			if shared && l.Kind != sluice.Concurrency && cmp.Or(l.Unit, sluice.Requests) == sluice.Requests {
+				each = cmp.Or(each, l)
+			}
 		case l.Kind == sluice.Concurrency:
 			places = cmp.Or(places, l)
 		case l.Unit == "" || l.Unit == sluice.Requests:
@@ -99,7 +102,7 @@ func mainLimit(limits []sluice.Limit) *sluice.Limit {
 			first = cmp.Or(first, l)
 		}
 	}
-	return cmp.Or(first, places)
+	return cmp.Or(first, places, each)
 }
 
 // pool shows which agent has what.
@@ -129,11 +132,11 @@ func (s *screen) pool(p *poolJSON, classes []string) {
 		a := p.Allocations[name]
 		row := []show.Cell{
 			{Text: s.Text(name, nameWidth)}, {Text: s.Text(nth(classes, a.Priority), 12)}, {}, {Text: show.Count(a.Used)}, {Text: "?", Colour: show.Dim},
-			{Text: show.Left(a.LeaseExpiry, s.now)}, s.heldFor(a.Leased, a.LeaseStart), {Text: a.State, Colour: show.OfState(a.State)},
+			show.Lease(a.Leased, a.LeaseExpiry, s.now), s.heldFor(a.Leased, a.LeaseStart), {Text: a.State, Colour: show.OfState(a.State)},
 			{Text: s.Text(a.User, nameWidth)}, {Text: s.Text(a.Machine, nameWidth)},
 		}
-		if a.Allocated > 0 {
-			part := float64(a.Used) / float64(a.Allocated)
+		if a.Allocated >= 0 {
+			part := float64(a.Used) / float64(max(a.Allocated, 1))
 			row[2] = show.Cell{Text: s.Bar(part, barWidth), Colour: show.Fullness(part)}
 			row[4] = show.Cell{Text: show.Count(a.Allocated)}
 		}

@@ -118,7 +118,7 @@ func pattern(output string) *regexp.Regexp {
 			word = "(waiting|limited)"
 		case word == "...":
 			word = `[\s\S]*`
-		case strings.ContainsAny(word, "█░▏▎▍▌▋▊▉"), word == "laptop", strings.HasPrefix(word, "file:"), strings.HasPrefix(word, "search-api."):
+		case strings.ContainsAny(word, "█░▏▎▍▌▋▊▉"), strings.HasPrefix(word, "file:"), strings.HasPrefix(word, "search-api."):
 			word = `\S+`
 		case word == "a" || word == "b":
 			word = "[ab]"

@@ -25,7 +25,8 @@ Some refusals are explained only by their text, such as a 403 of GitHub's second
 --body passes it. Sluice reads the first 64 KiB and stores, logs and shows none of it. Other users of
 the machine can see arguments; use @FILE for private text.
 
---usage corrects what was charged; units that it does not name keep their estimate. A ticket that has
+--usage corrects what was charged; units that it does not name keep their estimate. The unit usd is in
+dollars, as in usd=0.02. A ticket that has
 already ended is no error.
 
 Exit codes: 0 it has ended; 64 usage, unknown ticket; 69 the store cannot be reached; 78 bad
@@ -72,6 +73,7 @@ type releaseJSON struct {
 	State       string     `json:"state"`
 	Verdict     string     `json:"verdict"`
 	PausedUntil *time.Time `json:"paused_until"`
+	status      int        // of the response
 }
 
 // release reports the response for the ticket, if there is one, and closes the ticket.
@@ -92,6 +94,7 @@ func (s *session) release(cmd *cobra.Command, t sluice.Ticket, flags *response, 
 		case err != nil:
 			return r, fail(err)
 		}
+		r.status = a.Status
 		if r.Verdict = a.Verdict.String(); a.Verdict != store.VerdictOK {
 			r.PausedUntil = s.pausedUntil(cmd, r.Resource)
 		}
@@ -115,7 +118,7 @@ func (r *releaseJSON) print(cmd *cobra.Command) error {
 	if r.State == "ended" {
 		text = r.Ticket + " has ended already"
 	} else if r.Verdict != store.VerdictNone.String() {
-		text += ": " + r.Verdict + untilText(r.PausedUntil)
+		text += ": " + verdictText(r.Verdict, r.status) + untilText(r.PausedUntil)
 	}
 	return printLine(cmd, r, "%s", text)
 }

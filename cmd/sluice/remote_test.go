@@ -3,20 +3,20 @@
 package main
 
 import (
-	"net/http"
-	"net/http/httptest"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
-	"github.com/sluicehq/sluice/daemon/api"
-	"github.com/sluicehq/sluice/daemon/storeapi"
-	"github.com/sluicehq/sluice/internal/ledger"
+	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/internal/proctest"
 	"github.com/sluicehq/sluice/store"
 )
@@ -29,22 +29,34 @@ func TestTranscriptsThroughADaemon(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		lent := storeapi.New(storeapi.Options{
-			Store: st, Books: ledger.Beside(st, false), Config: config.Default().Lend,
-			Identify: func(*http.Request) (api.Identity, error) { return api.Identity{}, nil },
-		})
-		server := httptest.NewServer(lent)
+		f := config.Default()
+		c, err := f.GateConfig(time.Now())
+		if err != nil {
+			return "", err
+		}
+		c.Store = url
+		gate, err := sluice.OpenWithStore(t.Context(), st, c)
+		if err != nil {
+			return "", err
+		}
+		d, err := daemon.New(daemon.Options{File: f, Gate: gate, Store: st})
+		if err != nil {
+			return "", err
+		}
+		l, err := daemon.Listen(t.Context(), "127.0.0.1:0", false)
+		if err != nil {
+			return "", err
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		served := make(chan error, 1)
+		go func() { served <- d.Serve(ctx, ctx, l) }()
 		env.Defer(func() {
-			lent.Drain()
-			server.Close()
-			if err := lent.Close(); err != nil {
-				t.Error(err)
-			}
-			if err := st.Close(); err != nil {
+			stop()
+			if err := errors.Join(<-served, gate.Close(), st.Close()); err != nil {
 				t.Error(err)
 			}
 		})
-		return server.URL, nil
+		return daemon.URL(l), nil
 	})
 	p.Files = onAnyStore(t)
 	testscript.Run(t, p)

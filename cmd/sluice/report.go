@@ -28,6 +28,15 @@ type resourceReportJSON struct {
 	Since   time.Time      `json:"since"`
 	Total   callerReport   `json:"total"`
 	Callers []callerReport `json:"callers"`
+	// Minutes has the sends and refusals of each minute that has any. Only a daemon's clients ask for it.
+	Minutes map[time.Time]minuteJSON `json:"minutes,omitempty"`
+
+	throttled map[time.Time]int64 // refusals (429) by minute
+}
+
+type minuteJSON struct {
+	Sends     int64 `json:"sends,omitempty"`
+	Throttled int64 `json:"throttled,omitempty"`
 }
 
 // callerReport is what one caller sent, and what it cost as far as prices are known.
@@ -70,12 +79,8 @@ from elsewhere and contains no keys and no bodies. --html - prints the page inst
 				}
 			}
 			now := time.Now()
-			var refused minutesOf
-			rep, err := reading(cmd, args, func(ctx context.Context, s *session) (rep inspect.Report, err error) {
-				if rep, err = readReport(ctx, s, from.moment(now)); err == nil && wantsPage {
-					refused = refusedMinutes(s, from.moment(now))
-				}
-				return rep, err
+			rep, err := reading(cmd, args, func(ctx context.Context, s *session) (inspect.Report, error) {
+				return readReport(ctx, s, from.moment(now))
 			})
 			if err != nil {
 				return err
@@ -85,7 +90,7 @@ from elsewhere and contains no keys and no bodies. --html - prints the page inst
 				r.Against = compare(before, r, args)
 			}
 			if wantsPage {
-				page := pageOf(r, refused, now)
+				page := pageOf(r, now)
 				if html == "-" {
 					return written(page.writeTo(cmd.OutOrStdout()))
 				}
@@ -108,17 +113,37 @@ func readReport(ctx context.Context, s *session, from time.Time) (inspect.Report
 	return reportOf(ctx, s, s.gate, from)
 }
 
-// reportOf returns what was sent through a gate of a session since a moment.
+// reportOf returns what was sent through a gate of a session since a moment. If the store is a daemon's, it adds what the
+// daemon's event log knows.
 func reportOf(ctx context.Context, s *session, gate *sluice.Gate, from time.Time) (inspect.Report, error) {
 	rep, err := gate.Report(ctx, from)
 	if err != nil {
 		return rep, err
 	}
-	if err := eventlog.Complete(&rep, s.dir, from); err != nil { // the store's part is useful alone
-		s.warnOfLog(err)
+	told, sameLog, err := s.daemonReport(ctx, from)
+	if err != nil { // the part that the store has is useful alone
+		s.notes.Warn("what only the event log of the daemon knows is missing: " + err.Error())
 	}
 	for i := range rep.Resources {
-		if r := &rep.Resources[i]; !inside.Of(gate).Observes(r.Name) {
+		if of, ok := told[rep.Resources[i].Name]; ok {
+			of.replace(&rep.Resources[i])
+		}
+	}
+	if !sameLog {
+		if err := eventlog.Complete(&rep, s.dir, from, s.ours()...); err != nil { // the store's part is useful alone
+			s.warnOfLog(err)
+		}
+	}
+	for i := range rep.Resources {
+		r := &rep.Resources[i]
+		of := told[r.Name]
+		if of != nil && of.Since.Before(r.Since) {
+			r.Since = of.Since.UTC()
+		}
+		if from.IsZero() && r.Since.Before(rep.Since) {
+			rep.Since = r.Since
+		}
+		if !inside.Of(gate).Observes(r.Name) && (of == nil || of.Total.WouldWait == 0) { // the daemon may observe it
 			withoutObserved(r)
 		}
 	}
@@ -144,7 +169,7 @@ func (s *session) warnOfLog(err error) {
 func asReport(rep *inspect.Report) *reportJSON {
 	out := &reportJSON{Since: rep.Since.UTC(), Resources: []resourceReportJSON{}}
 	for _, r := range rep.Resources {
-		one := resourceReportJSON{Name: r.Name, Since: r.Since.UTC(), Total: withMoney(r.Total), Callers: []callerReport{}}
+		one := resourceReportJSON{Name: r.Name, Since: r.Since.UTC(), Total: withMoney(r.Total), Callers: []callerReport{}, throttled: r.ThrottledMinutes}
 		for _, c := range r.Callers {
 			one.Callers = append(one.Callers, withMoney(c))
 		}
@@ -192,7 +217,7 @@ func (s *screen) report(r *reportJSON) {
 	var idle []string
 	for i := range r.Resources {
 		one := &r.Resources[i]
-		if one.Total.sends() == 0 && one.Total.Throttled == 0 {
+		if one.Total.sends() == 0 && one.Total.Throttled == 0 && one.Total.Failed == 0 {
 			idle = append(idle, one.Name)
 			continue
 		}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicehq/sluice/eventlog"
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
@@ -22,9 +21,6 @@ const (
 	pageModels    = 50 // of a resource
 	pageBars      = 240
 )
-
-// minutesOf holds counts for each resource, by the start of the minute.
-type minutesOf map[string]map[time.Time]int64
 
 // page is a report as a page for a browser.
 type page struct {
@@ -93,24 +89,8 @@ func checkPage(path string, asJSON bool) error {
 	return pageFile(path).check()
 }
 
-// refusedMinutes counts the 429s of each minute. Only this machine's event log has their times.
-func refusedMinutes(s *session, from time.Time) minutesOf {
-	refused := minutesOf{}
-	err := eventlog.ReadKinds(s.dir, from, []string{inspect.EventThrottled}, func(e inspect.Event) bool {
-		if refused[e.Resource] == nil {
-			refused[e.Resource] = map[time.Time]int64{}
-		}
-		refused[e.Resource][e.Time.UTC().Truncate(time.Minute)]++
-		return true
-	})
-	if err != nil {
-		s.warnOfLog(err)
-	}
-	return refused
-}
-
 // pageOf returns the page of a report made at the time now.
-func pageOf(r *reportJSON, refused minutesOf, now time.Time) *page {
+func pageOf(r *reportJSON, now time.Time) *page {
 	p := &page{Title: "Sluice report", Since: moment(r.Since), Until: moment(now)}
 	s := &screen{now: now}
 	var total callerReport
@@ -130,9 +110,9 @@ func pageOf(r *reportJSON, refused minutesOf, now time.Time) *page {
 	p.Figures = pageFigures(&total)
 	p.More = max(len(shown)-pageResources, 0)
 	shown = shown[:len(shown)-p.More]
-	axis := axisOf(shown, refused)
+	axis := axisOf(shown)
 	for _, one := range shown {
-		p.Resources = append(p.Resources, s.pageResource(one, r.Since, axis.plot(one.Total.Minutes, refused[one.Name])))
+		p.Resources = append(p.Resources, s.pageResource(one, r.Since, axis.plot(one.Total.Minutes, one.throttled)))
 	}
 	for i := range r.Against {
 		if c := &r.Against[i]; !c.quiet() && len(p.Against) < pageResources {

@@ -13,10 +13,10 @@ import (
 )
 
 // pageHTML returns the page of a report as text. The page must be well-formed and load nothing from elsewhere.
-func pageHTML(t *testing.T, r *reportJSON, refused minutesOf) string {
+func pageHTML(t *testing.T, r *reportJSON) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := pageOf(r, refused, noon).writeTo(&b); err != nil {
+	if err := pageOf(r, noon).writeTo(&b); err != nil {
 		t.Fatal(err)
 	}
 	text := b.String()
@@ -39,7 +39,8 @@ func TestReportPage(t *testing.T) {
 	total.Models = map[string]inspect.ModelReport{"opus": {Sends: 20, Units: map[string]int64{"input_tokens": 1234}}, "haiku": {Sends: 200, Retries: 11}}
 	total.Held, total.HeldMicros, total.Micros, total.RetryMicros = 40, 800_000, 4_400_000, 220_000
 	*total = withMoney(total.CallerReport)
-	text := pageHTML(t, r, minutesOf{"anthropic": {noon.Add(-2 * time.Minute): 3}})
+	r.Resources[0].throttled = map[time.Time]int64{noon.Add(-2 * time.Minute): 3}
+	text := pageHTML(t, r)
 	for _, want := range []string{
 		`<dt>requests sent</dt><dd class="value">220</dd>`, `<dt>refused by the provider (429)</dt><dd class="value bad">3</dd>`, `<dd>5% of what was sent</dd>`,
 		`<dt>spent (usd)</dt><dd class="value">4.40</dd><dd>list prices; 0.22 of it for retries</dd>`, `<dt>price of held requests (usd)</dt><dd class="value">0.80</dd>`,
@@ -58,10 +59,10 @@ func TestReportPage(t *testing.T) {
 		t.Error("a column without a figure is shown")
 	}
 	r.Against = compare(someReport(400, 100, 90), r, nil)
-	if text := pageHTML(t, r, nil); !strings.Contains(text, "anthropic: before and after") || !strings.Contains(text, `<td class="n good">-97%</td>`) {
+	if text := pageHTML(t, r); !strings.Contains(text, "anthropic: before and after") || !strings.Contains(text, `<td class="n good">-97%</td>`) {
 		t.Error("the comparison is missing")
 	}
-	if text := pageHTML(t, &reportJSON{Since: noon}, nil); !strings.Contains(text, "No request was sent in this period") {
+	if text := pageHTML(t, &reportJSON{Since: noon}); !strings.Contains(text, "No request was sent in this period") {
 		t.Error(text)
 	}
 }
@@ -71,7 +72,6 @@ func TestReportPageOfHostileNames(t *testing.T) {
 	t.Parallel()
 	nasty := "</title></text><script>alert(1)</script>\"' onload=x <!-- ]]> {{.}} \x1b[2J\u202e"
 	r := &reportJSON{Since: noon.Add(-400 * 24 * time.Hour)}
-	refused := minutesOf{}
 	for i := range 2 * pageResources {
 		name := fmt.Sprint(nasty, i)
 		c := callerReport{CallerReport: inspect.NewCallerReport(name)}
@@ -82,8 +82,7 @@ func TestReportPageOfHostileNames(t *testing.T) {
 		for k := range 2 * pageModels {
 			c.Models[fmt.Sprint(nasty, k)] = inspect.ModelReport{Sends: 1, Requested: []string{nasty}}
 		}
-		refused[name] = map[time.Time]int64{noon: 1}
-		one := resourceReportJSON{Name: name, Since: r.Since, Total: c}
+		one := resourceReportJSON{Name: name, Since: r.Since, Total: c, throttled: map[time.Time]int64{noon: 1}}
 		for k := range 2 * manyCallers {
 			caller := c
 			caller.Name = fmt.Sprint(strings.Repeat(nasty, 50), k)
@@ -92,7 +91,7 @@ func TestReportPageOfHostileNames(t *testing.T) {
 		r.Resources = append(r.Resources, one)
 	}
 	r.Against = compare(r, r, nil)
-	text := pageHTML(t, r, refused)
+	text := pageHTML(t, r)
 	if strings.ContainsAny(text, "\x1b\u202e") || !strings.Contains(text, "&lt;script&gt;") {
 		t.Error("names are not shown as harmless text")
 	}
@@ -112,7 +111,7 @@ func TestReportPlotKeepsItsBounds(t *testing.T) {
 	for _, length := range []time.Duration{0, time.Minute, 238 * time.Minute, 239 * time.Minute, 240 * time.Minute, 7 * 24 * time.Hour, 240 * 24 * time.Hour, 50 * 365 * 24 * time.Hour} {
 		minutes := map[time.Time]int64{noon.Add(-length): 2}
 		minutes[noon] += 3
-		a := axisOf([]*resourceReportJSON{{Name: "api", Total: callerReport{CallerReport: inspect.CallerReport{Minutes: minutes}}}}, nil)
+		a := axisOf([]*resourceReportJSON{{Name: "api", Total: callerReport{CallerReport: inspect.CallerReport{Minutes: minutes}}}})
 		sum := int64(0)
 		for _, n := range a.sums(minutes) {
 			sum += n

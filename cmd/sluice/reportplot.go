@@ -52,7 +52,7 @@ type pageTime struct {
 
 // axisOf returns an axis over all minutes with any traffic. A bar stands for whole minutes, so that there are not too
 // many bars.
-func axisOf(resources []*resourceReportJSON, refused minutesOf) *pageAxis {
+func axisOf(resources []*resourceReportJSON) *pageAxis {
 	var first, last time.Time
 	see := func(minutes map[time.Time]int64) {
 		for at := range minutes {
@@ -66,7 +66,7 @@ func axisOf(resources []*resourceReportJSON, refused minutesOf) *pageAxis {
 	}
 	for _, r := range resources {
 		see(r.Total.Minutes)
-		see(refused[r.Name])
+		see(r.throttled)
 	}
 	if first.IsZero() {
 		return nil
@@ -103,7 +103,7 @@ func (a *pageAxis) plot(sent, refused map[time.Time]int64) *pagePlot {
 	}
 	p := &pagePlot{
 		Width: plotLeft + plotWidth + 8, Height: plotUp + plotDown + plotBottom + 12, Zero: plotUp + 12, Left: plotLeft, Right: plotLeft + plotWidth,
-		Caption: "Up: sent. Down: refused with 429, as this machine's event log has them.", Most: show.Count(most), WorstY: plotUp + 12 + plotDown,
+		Caption: "Up: sent. Down: refused with 429, as the event log has them.", Most: show.Count(most), WorstY: plotUp + 12 + plotDown,
 		About: fmt.Sprintf("%s requests sent and %s refused, in steps of %s", show.Count(all), show.Count(bad), stepText(a.step)),
 	}
 	if bad > 0 {

@@ -63,11 +63,11 @@ func (r *response) read() (*provider.Response, error) {
 	if !r.cmd.Flags().Changed("retry-after") {
 		return res, nil
 	}
-	if r.cmd.Flags().Changed("status") && r.status < 400 {
-		return bad("leave out one of them", "--retry-after: it goes with a refusal, not with status %d", r.status)
-	}
 	if time.Duration(r.retryAfter) > retry.Implausible {
 		return bad("give a time of at most 31 days, such as 30s or 6h", "--retry-after: %v is too long", time.Duration(r.retryAfter))
+	}
+	if r.cmd.Flags().Changed("status") && r.status < 400 {
+		return res, nil // a response that is no refusal asks for no wait
 	}
 	if res.Status == 0 {
 		res.Status = 429

@@ -7,7 +7,8 @@ func newResume() *cobra.Command {
 		Use:   "resume RESOURCE",
 		Short: "End a pause",
 		Long: `Resume ends every pause of the resource, also after a 429. Waiting requests follow in order, a few at
-first. A resource that is not paused is no error.
+first. A resource that is not paused is no error. A billing stop is no pause: it ends with the first
+request that the provider serves.
 
 Exit codes: 0 not paused; 64 usage, unknown resource; 69 the store cannot be reached; 78 bad
 configuration.`,

@@ -81,7 +81,7 @@ work, or given up; 77 refused; 78 bad configuration.`,
 	flags.BoolVar(&f.newWork, "new-work", false, "wait, within --wait, while an agent that this one depends on is limited, and while a window of a subscription is used up")
 	flags.IntVar(&f.attempts, "attempts", retry.DefaultAttempts, "start the command at most `N` times, the first included; else as configured")
 	flags.Var(&f.deadline, "deadline", "the last attempt starts before this time is over; else as configured")
-	flags.Var(&f.scatter, "scatter", "spread commands that would start together over this time")
+	flags.Var(&f.scatter, "scatter", "spread commands that would start together over this time: those of the same resource, or those without one")
 	flags.BoolVar(&f.noGate, "no-gate", false, "do not point the command's clients to the gate: only its start is gated")
 	flags.BoolVar(&f.catch, "intercept", false, "gate calls of programs without a base-URL setting: be the command's proxy, and decrypt what goes to gated hosts")
 	f.caught.add(cmd)
@@ -222,9 +222,6 @@ func (f *runFlags) onlyResource(cmd *cobra.Command) ([]string, error) {
 	names := slices.Sorted(maps.Keys(file.Resources))
 	if len(names) == 1 && (f.noGate || !f.gates(file, names[0])) { // otherwise its calls take turns themselves, and must not wait behind the command
 		return names, nil
-	}
-	if f.scatter > 0 {
-		return nil, &failure{code: exitUsage, message: "--scatter needs a resource", hint: "name it with --resource"}
 	}
 	return nil, nil
 }

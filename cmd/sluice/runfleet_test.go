@@ -215,9 +215,23 @@ func TestNewWorkWaitsForThoseItDependsOn(t *testing.T) {
 	p.says("ready")
 }
 
+// Without a resource, launches of one store are spread together: with no configuration, and with several resources.
 func TestLaunchesAreScattered(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, "resources: {api: {limits: [{name: minute, size: 80/min}]}}\n")
+	for name, text := range map[string]string{
+		"a resource": "resources: {api: {limits: [{name: minute, size: 80/min}]}}\n",
+		"none":       "",
+		"two":        "resources: {api: {limits: [{name: minute, size: 80/min}]}, other: {}}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			launchesAreScattered(t, text)
+		})
+	}
+}
+
+func launchesAreScattered(t *testing.T, config string) {
+	f := newFleet(t, config)
 	first := f.start("run", "--agent", "one", "--scatter", "1h", "--", f.child, "hold")
 	first.says("ready")
 	second := f.start("run", "--agent", "two", "--scatter", "1h", "--wait", "0", "--", f.child, "hold")

@@ -24,6 +24,8 @@ type screen struct {
 	w     *bufio.Writer
 	width int // of the terminal; 0 means unlimited
 	now   time.Time
+
+	turnedAway map[string]int // requests that the gate refused in the last hour, by resource
 }
 
 // screenFor returns a screen on w, with the colours and width that w supports.

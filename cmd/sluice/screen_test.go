@@ -71,9 +71,10 @@ func someStatus() *inspect.Status {
 		Resources: []inspect.ResourceStatus{
 			{
 				Name: "anthropic", Configured: true, Mode: "gate", State: "paused", Reason: "HTTP 429 rate_limit_error", Until: at(42 * time.Second), Light: "red", LightBinds: true, Waiting: map[string]int{"p0": 0, "p1": 2, "p2": 5}, InFlight: 12, Consecutive429: 2, Throttled7d: 4,
+				Advice:  &inspect.Advice{Setting: "resources.anthropic.use", Text: "4 requests were refused (429) in the last 7 days, and nothing that is known explains it. Leave some room: resources.anthropic.use: 95%."},
 				Last429: at(-18 * time.Second), PausedUntil: at(42 * time.Second),
 				Gates: []inspect.PauseStatus{
-					{Phase: "paused", Until: at(42 * time.Second), Cause: "HTTP 429 rate_limit_error"},
+					{Phase: "paused", Until: at(42 * time.Second), Consecutive429: 2, Cause: "HTTP 429 rate_limit_error"},
 					{Phase: "probing", Scope: "model=opus"}, {Phase: "ramping", Scope: "model=haiku"},
 				},
 				CallerStatus: inspect.CallerStatus{Sent: 1240, Throttled: 2, Retried: 5},
@@ -105,13 +106,13 @@ func someStatus() *inspect.Status {
 		Agents: []inspect.AgentStatus{
 			{
 				Name: "indexer", Class: "p2", User: "me", Machine: "laptop", Resource: "anthropic", Allocated: 40, Used: 38, State: "limited",
-				LeaseExpiresAt: at(4 * time.Minute),
+				LeaseExpiresAt: at(4 * time.Minute), Leased: true,
 			},
 			{
 				Name: "planner", Class: "p1", User: "me", Machine: "laptop", Resource: "anthropic", Allocated: 40, Used: 2, State: "held",
-				LeaseExpiresAt: at(5 * time.Minute), PauseChain: []string{"planner", "writer", "indexer"}, WaitsFor: []string{"writer"},
+				LeaseExpiresAt: at(5 * time.Minute), Leased: true, PauseChain: []string{"planner", "writer", "indexer"}, WaitsFor: []string{"writer"},
 			},
-			{Name: "web", Class: "p0", Resource: "github", State: "active", LeaseExpiresAt: at(30 * time.Second), WaitsFor: []string{"planner"}},
+			{Name: "web", Class: "p0", Resource: "github", Allocated: inspect.Unknown, State: "active", LeaseExpiresAt: at(30 * time.Second), WaitsFor: []string{"planner"}},
 			{Name: "writer", Class: "p2", State: "waiting"},
 		},
 		Cycles: [][]string{{"a", "b"}},
@@ -182,9 +183,9 @@ func TestPoolForPeople(t *testing.T) {
 	t.Parallel()
 	p := &poolJSON{Resource: "github", Limit: "core", Unit: "core", PoolStatus: inspect.PoolStatus{
 		TotalLimit: 5000, ResetAt: at(724 * time.Second), Allocations: map[string]inspect.AgentAllocation{
-			"web": {Priority: 0, Allocated: 3076, Used: 2000, LeaseExpiry: at(time.Minute)},
-			"b":   {Priority: 2, Allocated: 961, LeaseExpiry: at(5 * time.Minute)}, "a": {Priority: 2, Allocated: 961, Used: 961},
-			"odd": {Priority: 9},
+			"web": {Priority: 0, Allocated: 3076, Used: 2000, LeaseExpiry: at(time.Minute), Leased: true},
+			"b":   {Priority: 2, Allocated: 961, LeaseExpiry: at(5 * time.Minute), Leased: true}, "a": {Priority: 2, Allocated: 961, Used: 961},
+			"odd": {Priority: 9, Allocated: inspect.Unknown},
 		},
 	}}
 	golden(t, "pool", drawn(show.Style{}, 0, func(s *screen) { s.pool(p, someClasses) }))
@@ -206,8 +207,12 @@ func TestMainLimit(t *testing.T) {
 	flying := sluice.Limit{Name: "inflight", Kind: sluice.Concurrency}
 	own := sluice.Limit{Name: "own", Per: []sluice.Scope{sluice.PerAgent}}
 	minute := sluice.Limit{Name: "minute", Unit: sluice.Requests}
+	plan := sluice.Limit{Name: "plan-7d", Unit: "plan_7d", Plan: true}
+	tokens := sluice.Limit{Name: "tokens", Unit: "tokens", Per: []sluice.Scope{sluice.PerModel}}
+	model := sluice.Limit{Name: "model", Per: []sluice.Scope{sluice.PerModel, sluice.PerKey}}
 	for want, limits := range map[string][]sluice.Limit{
-		"core": {flying, own, core, search}, "minute": {core, own, minute}, "inflight": {flying, own}, "": {own},
+		"core": {flying, own, core, search}, "minute": {core, own, minute}, "inflight": {flying, own, model}, "": {own, plan, tokens},
+		"model": {own, plan, tokens, model},
 	} {
 		got := ""
 		if l := mainLimit(limits); l != nil {
@@ -269,15 +274,15 @@ func TestDoctorForPeople(t *testing.T) {
 		{Name: "quiet", Verdict: "ok", QuotaPerMin: 80},
 		{Name: "unknown", Verdict: "ok"},
 	}}
-	weigh(&d.Resources[0], []inspect.CallerReport{{Name: "indexer", PeakPerMin: 60, MeanPerS: 0.5, Throttled: 3, FirstSends: 900}, {Name: "web", PeakPerMin: 36, MeanPerS: 0.05, FirstSends: 20}})
-	weigh(&d.Resources[2], []inspect.CallerReport{{Name: "web", PeakPerMin: 36}})
+	weigh(&d.Resources[0], []inspect.CallerReport{{Name: "indexer", PeakPerMin: 60, MeanPerS: 0.5, Throttled: 3, FirstSends: 900}, {Name: "web", PeakPerMin: 36, MeanPerS: 0.05, FirstSends: 20}}, false)
+	weigh(&d.Resources[2], []inspect.CallerReport{{Name: "web", PeakPerMin: 36}}, false)
 	if r := d.Resources[0]; r.Verdict != "contention" || r.Ratio != 1.2 || len(r.Advice) != 2 {
 		t.Errorf("%+v", r)
 	}
 	golden(t, "doctor", drawn(show.Style{}, 0, func(s *screen) { s.diagnosis(d) }))
 	golden(t, "doctor-60", drawn(show.Style{}, 60, func(s *screen) { s.diagnosis(d) }))
 	golden(t, "doctor-colour", drawn(show.Style{Colour: true}, 0, func(s *screen) { s.diagnosis(d) }))
-	weigh(&d.Resources[0], d.Resources[0].Callers[:1])
+	weigh(&d.Resources[0], d.Resources[0].Callers[:1], false)
 	if r := d.Resources[0]; r.Verdict != "ok" || r.Ratio != 0.75 {
 		t.Errorf("%+v", r)
 	}

@@ -28,19 +28,21 @@ import (
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/daemon/api"
+	"github.com/sluicehq/sluice/eventlog"
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/internal/history"
 	"github.com/sluicehq/sluice/internal/metrics"
 	"github.com/sluicehq/sluice/internal/sdnotify"
 	"github.com/sluicehq/sluice/internal/statedir"
+	"github.com/sluicehq/sluice/internal/storeurl"
 	"github.com/sluicehq/sluice/internal/telemetry"
 	"github.com/sluicehq/sluice/sluicehttp"
 )
 
 func newServe() *cobra.Command {
 	var listen, hosts []string
-	keda, envoy := kedaFlags(), envoyFlags()
+	keda, envoy, bare := kedaFlags(), envoyFlags(), bareFlags{}
 	var secure tlsFlags
 	var logs logFlags
 	var ahead forwardFlags
@@ -74,13 +76,13 @@ tokens; 69 the store cannot be reached, or the address is taken; 78 bad configur
   sluice serve --config fleet.yaml --listen 0.0.0.0:7979 --host gate.example --tls-cert gate.pem --tls-key gate.key`,
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		return atMost(0)(cmd, envoy.take(cmd, keda.take(cmd, args)))
+		return atMost(0)(cmd, bare.take(args))
 	}
 	cmd.Flags().StringArrayVar(&listen, "listen", nil, "`ADDRESS` to listen on: HOST:PORT or unix:PATH; may be repeated; else the configured one, else "+config.DefaultListen)
 	cmd.Flags().StringArrayVar(&hosts, "host", nil, "further `NAME` by which clients call the gate; may be repeated")
 	secure.add(cmd)
-	keda.add(cmd)
-	envoy.add(cmd)
+	keda.add(cmd, bare)
+	envoy.add(cmd, bare)
 	ahead.add(cmd)
 	cmd.Flags().Var(&drain, "drain", "how long running requests may take to finish after SIGTERM or SIGINT; then their connections are closed")
 	logs.add(cmd)
@@ -172,13 +174,17 @@ tokens; 69 the store cannot be reached, or the address is taken; 78 bad configur
 	return cmd
 }
 
-// history opens the record of past minutes: in the state directory, or in memory if the store is.
+// history opens the record of past minutes: in the state directory, one for each store, or in memory if the store is.
 func (s *session) history() *history.Book {
 	o := history.Options{Failed: func(err error) {
 		s.notes.Warn("the history is not kept: " + err.Error())
 	}}
 	if s.store != "mem:" {
 		o.Dir, o.Log, o.Process = s.dir, s.dir, s.log.Process()
+		if s.label != "file" { // the store that the directory belongs to
+			o.Name = "history-" + s.label
+		}
+		o.Ours = func(e *inspect.Event) bool { return eventlog.IsOf(e, s.ours()) }
 	}
 	return history.Open(o)
 }
@@ -207,7 +213,27 @@ func (s *session) daemon(o *daemon.Options) (*daemon.Daemon, error) {
 		return nil, err
 	}
 	s.letters, o.Letters = k, k
-	o.Show = func(r *inspect.Report) any { return asReport(r) }
+	o.Show = func(r *inspect.Report, minutes bool) any {
+		shown := asReport(r)
+		if minutes {
+			addMinutes(shown)
+		}
+		return shown
+	}
+	if log := s.logName(true); log != "" {
+		o.EventLog = func() string { return log + " " + strings.Join(s.ours(), " ") }
+	}
+	o.Rejected = func(resource, agent string) any {
+		var names []string
+		if resource != "" {
+			names = []string{resource}
+		}
+		list, err := s.readRefused(names, whose{agent: agent}, time.Now())
+		if err != nil {
+			s.warnOfLog(err)
+		}
+		return list
+	}
 	o.Version = buildVersion(debug.ReadBuildInfo()).Version
 	d, err := daemon.New(*o)
 	if err != nil {
@@ -217,29 +243,55 @@ func (s *session) daemon(o *daemon.Options) (*daemon.Daemon, error) {
 }
 
 // via returns the secret by which gates of the same store on this machine recognize each other, so that a client cannot
-// guess it. The secret is a file in the state directory; without one, gates do not recognize each other.
+// guess it. Without a state directory, gates do not recognize each other.
 func (s *session) via() string {
-	secret := make([]byte, 32)
-	if _, err := rand.Read(secret); err != nil || s.dir == "" || s.store == "mem:" {
-		return hex.EncodeToString(secret)
-	}
-	path := filepath.Join(s.dir, "gate.secret")
-	if f, err := statedir.Open(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY); err == nil {
-		_, err = f.Write(secret)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return hex.EncodeToString(secret)
-		}
-	}
-	if f, err := statedir.Open(path, os.O_RDONLY); err == nil {
-		kept := make([]byte, len(secret))
-		if _, err := io.ReadFull(f, kept); err == nil {
-			secret = kept
-		}
-		_ = f.Close() // it was only read
+	secret, kept := s.secret(true)
+	if !kept || s.store == "mem:" {
+		return rand.Text()
 	}
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(s.store))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// logName names the event log of the session, so that a daemon and its client can tell whether they read the same one.
+// It is empty if the log has no name yet.
+func (s *session) logName(create bool) string {
+	secret, kept := s.secret(create)
+	if !kept {
+		return ""
+	}
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte("event log"))
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// secret returns a secret that is kept in a file of the state directory, and whether it is.
+func (s *session) secret(create bool) (secret []byte, kept bool) {
+	if s.dir == "" {
+		return nil, false
+	}
+	path := filepath.Join(s.dir, "gate.secret")
+	secret = make([]byte, 32)
+	if create {
+		if statedir.Make(s.dir) != nil {
+			return nil, false
+		}
+		_, _ = rand.Read(secret) // never fails
+		if f, err := statedir.Open(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY); err == nil {
+			_, err = f.Write(secret)
+			if err = errors.Join(err, f.Close()); err != nil {
+				return nil, false
+			}
+		}
+	}
+	f, err := statedir.Open(path, os.O_RDONLY)
+	if err != nil {
+		return nil, false
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	_, err = io.ReadFull(f, secret)
+	return secret, err == nil
 }
 
 // defaultDrain bounds how long running requests may take to finish after a signal.
@@ -268,9 +320,13 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, c
 		}
 		listeners = append(listeners, l)
 	}
+	s.clients.Store(labelsOf(listeners))
 	warnInTheClear(listeners, s.notes)
 	if name := unselected(configName(cmd, nil)); name != "" {
 		s.notes.Info(selectHint(name))
+	}
+	if names := s.file.WithoutUpstream(); len(names) > 0 {
+		s.notes.Info("no upstream, so clients cannot send through the gate to: " + strings.Join(names, ", ") + "; set upstream for that, or use sluice acquire")
 	}
 	defer s.reloadOnSignal(stop, d)() // ready before the addresses are announced
 	if err := s.announce(cmd, d, listeners, ahead); err != nil {
@@ -300,6 +356,24 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, c
 		return &failure{code: exitUnavailable, message: err.Error()}
 	}
 	return nil
+}
+
+// labelsOf returns the labels by which commands on this machine call the store of a daemon that listens here.
+func labelsOf(listeners []net.Listener) *[]string {
+	var list []string
+	for _, l := range listeners {
+		at := "http://" + l.Addr().String()
+		switch a := l.Addr().(type) {
+		case *net.UnixAddr:
+			at = "http+unix:" + absolute(a.Name)
+		case *net.TCPAddr:
+			if a.IP.IsUnspecified() {
+				at = fmt.Sprintf("http://127.0.0.1:%d", a.Port)
+			}
+		}
+		list = append(list, storeurl.Label(at))
+	}
+	return &list
 }
 
 // listenFailure describes why an address cannot be listened on, and what to do.

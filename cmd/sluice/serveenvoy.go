@@ -24,6 +24,6 @@ func (s *session) limit(ctx context.Context, f *grpcFlags) (end func(), err erro
 	if err != nil {
 		return nil, err
 	}
-	s.envoy = envoy.New(envoy.Options{Gate: s.gate, Log: s.notes})
+	s.envoy = envoy.New(envoy.Options{Gate: s.gate, Model: s.modelClass, Log: s.notes})
 	return f.serve(ctx, s.notes, config, s.envoy.Serve)
 }

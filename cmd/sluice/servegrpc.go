@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/internal/grpcserve"
@@ -32,9 +33,9 @@ type grpcFlags struct {
 
 func (f *grpcFlags) flag(name string) string { return "--" + f.name + "-" + name }
 
-func (f *grpcFlags) add(cmd *cobra.Command) {
+func (f *grpcFlags) add(cmd *cobra.Command, bare bareFlags) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.listen, f.name+"-listen", "", "`ADDRESS` of "+f.whose+" "+f.service+"; without a value "+f.home)
+	flags.Var(&listenFlag{grpcFlags: f, of: flags, bare: bare}, f.name+"-listen", "`ADDRESS` of "+f.whose+" "+f.service+"; without a value "+f.home)
 	flags.Lookup(f.name + "-listen").NoOptDefVal = f.home
 	flags.StringVar(&f.cert, f.name+"-tls-cert", "", "PEM `FILE` with the certificate of the "+f.service+"; reloaded when it changes")
 	flags.StringVar(&f.key, f.name+"-tls-key", "", "PEM `FILE` with the key of that certificate")
@@ -42,13 +43,45 @@ func (f *grpcFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.insecure, f.name+"-insecure", false, "let other machines use the "+f.service+" without a certificate, on a trusted network")
 }
 
-// take accepts the address after --keda-listen and a space. The flag leaves it as an argument, because its value is
-// optional.
-func (f *grpcFlags) take(cmd *cobra.Command, args []string) []string {
-	if len(args) == 1 && cmd.Flags().Changed(f.name+"-listen") && f.listen == f.home {
-		f.listen, args = args[0], nil
+// listenFlag is the flag for an address that may be left out. The parser then leaves an address after a space as an
+// argument.
+type listenFlag struct {
+	*grpcFlags
+	of   *pflag.FlagSet
+	bare bareFlags
+}
+
+// Set implements pflag.Value.
+func (l *listenFlag) Set(text string) error {
+	if l.listen = text; text == l.home {
+		l.bare[l.of.NArg()] = l.grpcFlags
 	}
-	return args
+	return nil
+}
+
+func (l *listenFlag) String() string {
+	if l.grpcFlags == nil { // of pflag, which asks for the zero value
+		return ""
+	}
+	return l.listen
+}
+
+// Type implements pflag.Value.
+func (*listenFlag) Type() string { return "string" }
+
+// bareFlags are the flags without a value, by the number of arguments before them.
+type bareFlags map[int]*grpcFlags
+
+// take gives each argument that follows such a flag to it, and returns the others.
+func (b bareFlags) take(args []string) (rest []string) {
+	for i, a := range args {
+		if f := b[i]; f != nil {
+			f.listen = a
+		} else {
+			rest = append(rest, a)
+		}
+	}
+	return rest
 }
 
 // check refuses incomplete flags, and an address that any client could reach.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/scaler"
 )
 
@@ -28,15 +29,26 @@ func (s *session) scale(ctx context.Context, f *grpcFlags) (end func(), err erro
 	if err != nil {
 		return nil, err
 	}
-	s.scaler = scaler.New(scaler.Options{Log: log})
+	s.scaler = scaler.New(scaler.Options{Model: s.modelClass, Log: log})
 	if err := s.rescale(s.file, s.gate); err != nil {
 		return nil, err
 	}
 	return f.serve(ctx, log, config, s.scaler.Serve)
 }
 
+// modelClass returns the class of models that a model of a resource counts under, by the configuration in force.
+func (s *session) modelClass(resource, model string) string {
+	f := s.inForce.Load()
+	if f == nil {
+		f = s.file
+	}
+	class, _ := provider.Usual(f.Dialect(resource), model)
+	return class
+}
+
 // rescale switches the scaler and Envoy's service, if there are any, to a configuration and its gate.
 func (s *session) rescale(f *config.File, gate *sluice.Gate) error {
+	s.inForce.Store(f)
 	if s.envoy != nil {
 		s.envoy.Follow(gate)
 	}

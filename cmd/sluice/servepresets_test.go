@@ -71,3 +71,35 @@ func TestStatusShowsBuiltInProvidersThatWereUsed(t *testing.T) {
 		t.Error("it does not show what is in the store")
 	}
 }
+
+// A resource without an upstream is for sluice acquire alone. Serve says so, and a client that sends to it is told what
+// is missing.
+func TestServeTellsWhichResourceHasNoUpstream(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "sluice.yaml")
+	if err := os.WriteFile(file, []byte("resources: {api: {mode: observe, limits: [{name: minute, size: 80/min}]}, search: {upstream: 'http://127.0.0.1:1'}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, nil, "serve", "--listen", "127.0.0.1:0", "--config", file) // of built-in providers it says nothing
+	p.warns("no upstream, so clients cannot send through the gate to: api;")
+	at := ""
+	for at == "" { // after the line about the store
+		line, err := p.stdout.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if url, ok := strings.CutSuffix(strings.TrimSpace(line), "/search"); ok {
+			at = url
+		}
+	}
+	for _, path := range []string{"/api/foo", "/@a:p1/api/foo"} {
+		if code, body := post(t, at+path, ""); code != 404 || !strings.Contains(body, `resource \"api\" has no upstream`) || !strings.Contains(body, "set resources.api.upstream") {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	if code, body := post(t, at+"/apo/foo", ""); code != 404 || !strings.Contains(body, `unknown resource \"apo\"`) {
+		t.Errorf("%d %s", code, body)
+	}
+	p.signal(syscall.SIGTERM)
+	p.ends(0)
+}

@@ -33,7 +33,7 @@ func newTeller(log *slog.Logger) *teller {
 func (t *teller) Event(e inspect.Event) {
 	switch e.Kind {
 	case inspect.EventState, inspect.EventStoreLost, inspect.EventStoreBack, inspect.EventBudget, inspect.EventBudgetBack, inspect.EventLeaseLost, inspect.EventLeaseBack,
-		inspect.EventTakenOver, inspect.EventUpstream, inspect.EventKeyAside:
+		inspect.EventTakenOver, inspect.EventUpstream, inspect.EventKeyAside, inspect.EventAdvice:
 		select {
 		case t.events <- e:
 		default:
@@ -93,6 +93,8 @@ func (t *teller) tell(e *inspect.Event) {
 		t.log.Info("an agent has moved", "agent", e.Agent, "machine", e.Machine, "from", e.FromMachine)
 	case inspect.EventKeyAside:
 		t.log.Warn("a key is set aside", "resource", e.Resource, "key", strings.TrimPrefix(e.Scope, "key="), "reason", e.Reason, "until", endText(e.Until))
+	case inspect.EventAdvice:
+		t.log.Warn("a setting is worth changing", "resource", e.Resource, "advice", e.Reason)
 	case inspect.EventUpstream:
 		t.log.Debug("a request got no answer", "resource", e.Resource, "agent", e.Agent, "kind", e.Reason, "error", e.Error)
 	}

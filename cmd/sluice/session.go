@@ -37,20 +37,27 @@ type session struct {
 	file  *config.File     // configuration with defaults
 	store string           // URL in use, without password
 	dir   string           // directory of this machine's files: events, dead letters
+	label string           // of the store, in the event log
 	log   *eventlog.Writer // never nil
 	// letters keeps given-up requests; nil if there is no list.
 	letters    *deadletter.Keeper
 	configFile string                       // the selected file; empty if none
 	hook       atomic.Pointer[alert.Poster] // nil means no alerts
 
+	// clients has the labels in the event log of processes that reach the store through this daemon.
+	clients atomic.Pointer[[]string]
+
 	// For serve, which can change its configuration while it runs.
 	held   store.Store // a store that the gate does not close; nil if there is none
 	url    string      // of the store, as opened
 	config sluice.Config
+	empty  bool // the store's directory does not exist, and an empty store stands in for it
 
 	limits map[string][]sluice.Limit // of the open resources
 	stderr io.Writer
 	notes  *slog.Logger // for people: lines on stderr, or serve's log
+
+	inForce atomic.Pointer[config.File] // serve's configuration since the last reload; nil before
 
 	scaler *scaler.Server // serve's, for KEDA; nil if there is none
 	envoy  *envoy.Server  // serve's, for Envoy; nil if there is none
@@ -114,7 +121,7 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 	if err != nil {
 		return nil, &failure{code: exitConfig, message: err.Error(), hint: "docs/configuration.md describes every field"}
 	}
-	s := &session{file: f, configFile: absolute(configName(cmd, nil)), dir: at.dir, log: eventlog.Open(at.dir), limits: map[string][]sluice.Limit{}, stderr: cmd.ErrOrStderr(), notes: notesOf(cmd)}
+	s := &session{file: f, configFile: absolute(configName(cmd, nil)), dir: at.dir, label: at.label(), log: eventlog.OpenFor(at.dir, at.label()), limits: map[string][]sluice.Limit{}, stderr: cmd.ErrOrStderr(), notes: notesOf(cmd)}
 	for name, r := range c.Resources {
 		s.limits[name] = r.Limits
 	}
@@ -142,7 +149,7 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 	s.url, s.config = at.url, sluice.Config{Store: c.Store, Events: c.Events, Alert: c.Alert}
 	url := c.Store
 	if how.Store != "" && at.isMissing() { // messages still name the directory
-		url, through = how.Store, func(st store.Store) store.Store { return st }
+		url, through, s.empty = how.Store, func(st store.Store) store.Store { return st }, true
 	}
 	if s.gate, err = s.openGate(cmd.Context(), c, url, through); errors.Is(err, store.ErrUnavailable) && onlyObserves(&c) {
 		s.notes.Warn(err.Error() + "; requests are sent without waiting, and this process counts only its own")
@@ -167,6 +174,15 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 		}
 	}
 	return s, nil
+}
+
+// ours returns the labels of the events that belong to the session's store.
+func (s *session) ours() []string {
+	list := []string{s.label}
+	if more := s.clients.Load(); more != nil {
+		list = append(list, *more...)
+	}
+	return list
 }
 
 // absolute returns the full path, because its reader may be in another directory.

@@ -23,6 +23,9 @@ type stateHome struct {
 	code  int    // exit code if url is invalid
 }
 
+// label names the store in the event log, which other stores write to as well.
+func (at stateHome) label() string { return storeurl.Label(at.url) }
+
 // isMissing reports whether the store is a directory that does not exist.
 func (at stateHome) isMissing() bool {
 	if !strings.HasPrefix(at.url, "file:") {

@@ -143,6 +143,16 @@ func TestEveryStateIsToldEverywhere(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		}, true},
+		"refusing": {inspect.StateQueueing, "the limit minute is full (2 of 2 used): requests that need it wait or are refused", "34", "ok", func(r *stateRig) {
+			r.send()
+			r.send()
+			for s, err := r.gate.Resource(r.Context(), "api"); err == nil && s.State != inspect.StateQueueing; s, err = r.gate.Resource(r.Context(), "api") {
+				time.Sleep(20 * time.Millisecond) // the pool knows to the second when an agent asked
+				if _, err := r.gate.Try(r.Context(), sluice.Request{Resource: "api", Agent: "batch"}); err == nil {
+					r.Fatal("it may go")
+				}
+			}
+		}, false},
 		"paused": {inspect.StatePaused, "maintenance", "33", "ok", func(r *stateRig) {
 			r.send()
 			if err := r.gate.Pause(r.Context(), "api", time.Hour, "maintenance"); err != nil {

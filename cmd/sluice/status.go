@@ -1,10 +1,8 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"os"
 	"strings"
 	"time"
 
@@ -34,17 +32,22 @@ shows the same live.`,
 				return statusLine(cmd)
 			}
 			var classes []string
+			var turnedAway map[string]int
 			st, err := reading(cmd, nil, func(ctx context.Context, s *session) (st inspect.Status, err error) {
 				classes = s.classNames()
-				if st, err = s.status(ctx); err == nil {
+				if st, err = s.gate.Status(ctx); err == nil {
 					s.nameModels(&st, time.Now())
+					turnedAway = s.countRefused(time.Now())
 				}
 				return st, err
 			})
 			if err = orOfDaemon(cmd, err, &st); err != nil {
 				return err
 			}
-			return printResult(cmd, st, func(s *screen) { s.status(&st, classes) })
+			return printResult(cmd, st, func(s *screen) {
+				s.turnedAway = turnedAway
+				s.status(&st, classes)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&line, "line", false, "print one line for prompts and status bars, within 2 s")
@@ -80,7 +83,7 @@ const namedWithin = time.Hour
 // nameModels adds the names that clients used for models. The store knows only the models, so the names come from this
 // machine's event log. On an error status goes on without them.
 func (s *session) nameModels(st *inspect.Status, now time.Time) {
-	names, err := eventlog.Requested(s.dir, now.Add(-namedWithin))
+	names, err := eventlog.Requested(s.dir, now.Add(-namedWithin), s.ours()...)
 	if err != nil {
 		s.warnOfLog(err)
 	}
@@ -94,24 +97,5 @@ func (s *session) nameModels(st *inspect.Status, now time.Time) {
 
 // readStatus returns the status of all resources and agents.
 func readStatus(cmd *cobra.Command) (inspect.Status, error) {
-	return reading(cmd, nil, func(ctx context.Context, s *session) (inspect.Status, error) { return s.status(ctx) })
-}
-
-// status returns the status of the gate. Agents of a file store are on this machine, even if they have not said so.
-func (s *session) status(ctx context.Context) (inspect.Status, error) {
-	st, err := s.gate.Status(ctx)
-	host := s.host()
-	for i := range st.Agents {
-		st.Agents[i].Machine = cmp.Or(st.Agents[i].Machine, host)
-	}
-	return st, err
-}
-
-// host returns the machine of agents that have not said theirs. It is known only for a file store.
-func (s *session) host() string {
-	if !strings.HasPrefix(s.store, "file:") {
-		return ""
-	}
-	host, _ := os.Hostname() // empty if it has no name
-	return host
+	return reading(cmd, nil, func(ctx context.Context, s *session) (inspect.Status, error) { return s.gate.Status(ctx) })
 }

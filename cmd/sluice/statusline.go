@@ -81,12 +81,18 @@ func linePart(r *inspect.ResourceStatus, now time.Time) string {
 	return text
 }
 
-// fullest returns the used percentage of the fullest shared limit.
+// fullest returns the used percentage of the fullest limit that agents share.
 func fullest(r *inspect.ResourceStatus) (percent int64, known bool) {
 	for i := range r.Limits {
-		if l := &r.Limits[i]; l.Limit > 0 && l.Scope == "" {
+		if l := &r.Limits[i]; l.Limit > 0 && isShared(l.Scope) {
 			percent, known = max(percent, min(100*(l.Limit-l.Remaining)/l.Limit, 100)), true
 		}
 	}
 	return percent, known
+}
+
+// isShared reports whether a scope is that of many agents: none, or a model and a key.
+func isShared(scope string) bool {
+	model, key := strings.HasPrefix(scope, "model="), strings.HasPrefix(scope, "key=")
+	return scope == "" || key || model && !strings.Contains(scope, ",tool=")
 }

@@ -17,6 +17,7 @@ const (
 	textWidth = 120
 
 	reasonWidth = 240
+	adviceWidth = 500
 	barWidth    = 16
 	maxScopes   = 8  // listed meters of one limit
 	fewAgents   = 20 // listed by status
@@ -109,14 +110,14 @@ func (s *screen) resource(r *inspect.ResourceStatus, classes []string) {
 		s.reason(r)
 	}
 	for _, g := range r.Gates {
-		s.line("  %s", s.pause(r, &g))
+		s.line("  %s", s.pause(&g))
 	}
 	s.line("  %s", strings.Join(s.facts(r, classes), ", "))
 	if silence := s.silence(r); silence != "" {
 		s.line("  %s", silence)
 	}
-	if r.Throttled7d > 1 {
-		s.line("  %s", s.Paint(show.Amber, fmt.Sprintf("%s refused in 7 days: sluice doctor says what to change", show.Count(r.Throttled7d))))
+	if r.Advice != nil {
+		s.line("  %s", s.Paint(show.Amber, "advice: "+s.Text(r.Advice.Text, adviceWidth)))
 	}
 	s.models(r.Models)
 	if len(r.Limits) == 0 {
@@ -137,14 +138,14 @@ func (s *screen) resource(r *inspect.ResourceStatus, classes []string) {
 	}
 }
 
-// reason shows why a resource is in an unusual state, and until when.
+// reason shows why a resource is in an unusual state, and until when. A calm one has a reason with an end if a limit is
+// used up.
 func (s *screen) reason(r *inspect.ResourceStatus) {
-	switch r.State {
-	case inspect.StateFailing, inspect.StateDegraded, inspect.StatePaused, inspect.StateQueueing:
-	default:
-		return
+	if calm := r.State == inspect.StateFlowing || r.State == inspect.StateIdle; !calm {
+		s.line("  %s", s.Paint(show.Resource(r.State), s.because(r)))
+	} else if r.Until != nil {
+		s.line("  %s", s.Paint(show.Amber, s.because(r)))
 	}
-	s.line("  %s", s.Paint(show.Resource(r.State), s.because(r)))
 }
 
 // because returns the reason of a state, and when it is expected to end.
@@ -209,6 +210,9 @@ func (s *screen) facts(r *inspect.ResourceStatus, classes []string) []string {
 		refused = s.Paint(show.Amber, refused)
 	}
 	facts = append(facts, refused)
+	if n := s.turnedAway[r.Name]; n > 0 {
+		facts = append(facts, s.Paint(show.Amber, fmt.Sprintf("%d turned away by the gate in 1h", n)))
+	}
 	if r.Retried > 0 {
 		facts = append(facts, show.Count(r.Retried)+" retried")
 	}
@@ -234,7 +238,7 @@ func byClassNames(waiting map[string]int, classes []string) string {
 }
 
 // pause describes a pause of a resource, or of a part of it.
-func (s *screen) pause(r *inspect.ResourceStatus, g *inspect.PauseStatus) string {
+func (s *screen) pause(g *inspect.PauseStatus) string {
 	text := g.Phase
 	switch {
 	case g.Phase == "paused" && g.Until != nil:
@@ -253,7 +257,7 @@ func (s *screen) pause(r *inspect.ResourceStatus, g *inspect.PauseStatus) string
 	if g.ProbeAt != nil {
 		text += "; one request tries again " + show.In(g.ProbeAt, s.now)
 	}
-	if n := r.Consecutive429; n > 1 && g.Scope == "" {
+	if n := g.Consecutive429; n > 1 {
 		text += fmt.Sprintf(" (%d refusals in a row)", n)
 	}
 	return s.Paint(show.Amber, text)
@@ -290,6 +294,8 @@ func (s *screen) remark(l *inspect.LimitStatus) show.Cell {
 	switch {
 	case l.Limit == 0:
 		return show.Cell{Text: "size not known yet", Colour: show.Dim}
+	case l.Remaining <= 0 && (l.Binds || l.ResetAt != nil): // whatever its light
+		return show.Cell{Text: "nothing left", Colour: show.Amber}
 	case l.Breaker != "" && l.GoneAt != nil:
 		return show.Cell{Text: fmt.Sprintf("gone %s, %s", show.In(l.GoneAt, s.now), l.Breaker), Colour: show.Amber}
 	case l.DiffersFrom != "":
@@ -348,12 +354,12 @@ func (s *screen) agents(list []inspect.AgentStatus) *show.Table {
 		a := &list[i]
 		row := []show.Cell{
 			{Text: s.Text(a.Name, nameWidth)}, {Text: s.Text(a.Class, 12)}, {Text: a.State, Colour: show.OfState(a.State)}, {}, {}, {},
-			{Text: show.Left(a.LeaseExpiresAt, s.now)}, s.heldFor(a.Leased, a.LeaseStartedAt), {Text: s.Text(a.User, nameWidth)},
+			show.Lease(a.Leased, a.LeaseExpiresAt, s.now), s.heldFor(a.Leased, a.LeaseStartedAt), {Text: s.Text(a.User, nameWidth)},
 			{Text: s.Text(a.Machine, nameWidth)}, {},
 		}
 		if a.Resource != "" {
 			row[3].Text, row[5].Text = show.Count(a.Used), s.Text(a.Resource, nameWidth)
-			if row[4].Text = "?"; a.Allocated > 0 {
+			if row[4].Text = "?"; a.Allocated >= 0 {
 				row[4].Text = show.Count(a.Allocated)
 			}
 		}

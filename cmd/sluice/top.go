@@ -10,6 +10,7 @@ import (
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/topview"
 )
@@ -19,8 +20,8 @@ func newTop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Watch resources, agents and the queue live",
-		Long: `Top shows status and why live: each resource with its light, fullest limit, rate and pauses; the
-agents; and the queue. Keys: q quits, tab switches lists, arrows select, s sorts, / filters, p pauses
+		Long: `Top shows status and why live: each resource with its state, fullest limit, rate, pauses and a
+light that holds classes back; the agents; and the queue. Keys: q quits, tab switches lists, arrows select, s sorts, / filters, p pauses
 and r resumes the selected resource after a question, ? explains.
 
 Without a terminal it prints once, as plain text.`,
@@ -53,16 +54,19 @@ func canDraw(w io.Writer) bool {
 
 // watch shows the view until the user leaves it.
 func watch(cmd *cobra.Command, out io.Writer) (err error) {
-	s, err := openReadOnly(cmd)
+	s, err := openToLook(cmd)
 	if err != nil {
 		return err
 	}
-	w := &watched{s: s, open: func() (*session, error) {
-		stderr := cmd.ErrOrStderr()
-		cmd.SetErr(io.Discard) // its messages were already printed
-		defer cmd.SetErr(stderr)
-		return openReadOnly(cmd)
-	}}
+	again := func(open func(*cobra.Command, ...string) (*session, error)) func() (*session, error) {
+		return func() (*session, error) {
+			stderr := cmd.ErrOrStderr()
+			cmd.SetErr(io.Discard) // its messages were already printed
+			defer cmd.SetErr(stderr)
+			return open(cmd)
+		}
+	}
+	w := &watched{s: s, open: again(openToLook), create: again(openReadOnly)}
 	defer func() { w.s.closing(&err) }()
 	return fail(topview.Run(cmd.Context(), w, styleOf(out), out))
 }
@@ -76,10 +80,11 @@ const (
 
 // watched provides a session's data to the view.
 type watched struct {
-	mu   sync.Mutex // one read at a time
-	s    *session
-	open func() (*session, error) // opens a new session, which sees new pools; nil if there is none
-	next time.Time                // when to look for new pools
+	mu     sync.Mutex // one read at a time
+	s      *session
+	open   func() (*session, error) // opens a new session, which sees new pools; nil if there is none
+	create func() (*session, error) // opens a session whose store exists
+	next   time.Time                // when to look for new pools
 }
 
 // renew opens a new session if there are pools that the current one does not know.
@@ -88,13 +93,31 @@ func (w *watched) renew(ctx context.Context) {
 	if w.open == nil || began.Before(w.next) {
 		return
 	}
-	if !w.next.IsZero() && inside.Of(w.s.gate).NewOthers(ctx) {
-		if s, err := w.open(); err == nil { // otherwise the old session reports the error
-			_ = w.s.close() // it has only read
-			w.s = s
-		}
+	if !w.next.IsZero() && (w.s.empty || inside.Of(w.s.gate).NewOthers(ctx)) {
+		_ = w.replace(w.open) // the old session reports the error
 	}
 	w.next = time.Now().Add(max(newEvery, newRest*time.Since(began)))
+}
+
+// replace opens another session in place of the current one.
+func (w *watched) replace(open func() (*session, error)) error {
+	s, err := open()
+	if err != nil {
+		return err
+	}
+	_ = w.s.close() // it has only read
+	w.s = s
+	return nil
+}
+
+// control returns a gate whose store exists, to pause or resume a resource.
+func (w *watched) control() (*sluice.Gate, error) {
+	if w.s.empty {
+		if err := w.replace(w.create); err != nil {
+			return nil, err
+		}
+	}
+	return w.s.gate, nil
 }
 
 func (w *watched) Read(ctx context.Context) (topview.Data, error) {
@@ -103,7 +126,7 @@ func (w *watched) Read(ctx context.Context) (topview.Data, error) {
 	w.renew(ctx)
 	data := topview.Data{Classes: w.s.classNames()}
 	var err error
-	if data.Status, err = w.s.status(ctx); err != nil {
+	if data.Status, err = w.s.gate.Status(ctx); err != nil {
 		return data, err
 	}
 	for i := range data.Status.Resources {
@@ -125,11 +148,19 @@ func (w *watched) Read(ctx context.Context) (topview.Data, error) {
 func (w *watched) Pause(ctx context.Context, resource string, d time.Duration) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.s.gate.Pause(ctx, resource, d, "paused in sluice top")
+	g, err := w.control()
+	if err != nil {
+		return err
+	}
+	return g.Pause(ctx, resource, d, "paused in sluice top")
 }
 
 func (w *watched) Resume(ctx context.Context, resource string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.s.gate.Resume(ctx, resource)
+	g, err := w.control()
+	if err != nil {
+		return err
+	}
+	return g.Resume(ctx, resource)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,6 +55,9 @@ func TestTopInATerminal(t *testing.T) {
 		}
 	}
 	until("github")
+	if _, err := os.Stat(strings.TrimPrefix(store, "file:")); !errors.Is(err, os.ErrNotExist) {
+		t.Error("to look has created the store:", err)
+	}
 	press := func(key string) {
 		t.Helper()
 		if _, err := keys.WriteString(key); err != nil {

@@ -51,7 +51,7 @@ func (s *session) whyCutOff(ctx context.Context, resource string) string {
 	if err != nil || st.Outage == nil {
 		return ""
 	}
-	return ": the store cannot be reached (" + st.Outage.Why + "); it " + meanwhile[st.Outage.Mode]
+	return ": the store cannot be reached (" + st.Outage.Why + "); it " + st.Outage.Meanwhile
 }
 
 // clip cuts a line that is overwritten to the usual width of a terminal, because a wrapped line could not be cleared.

@@ -53,17 +53,26 @@ go. A resource, an agent or a ticket selects some. The list is empty when nothin
 Failing, degraded and paused resources come first, with the reason. Held by names the agents that used
 most of the limit. Times are estimates; there is none where it depends on other requests. Then follow
 agents that should start no new work, with the chain to the limited agent, and requests refused on this
-machine within the last hour.`,
+machine, or by the daemon whose store is used, within the last hour.`,
 		Example:           "  sluice why\n  sluice why github --agent indexer\n  sluice why --json | jq '.waiting[0].reason'",
 		Args:              atMost(1),
 		ValidArgsFunction: completeShown,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w, err := readWaiting(cmd, args, of, time.Now())
 			if err != nil {
-				return err
+				if of != (whose{}) {
+					return err
+				}
+				if w, err = readStates(cmd, args, err); err != nil {
+					return err
+				}
+				return printResult(cmd, w, func(s *screen) {
+					s.states(w)
+					s.line("Only the store knows which requests wait.")
+				})
 			}
 			return printResult(cmd, w, func(s *screen) {
-				s.states(w.States)
+				s.states(w)
 				s.windows(w.Windows)
 				s.waiting(w.Waiting, of)
 				s.held(w.Held)
@@ -79,6 +88,40 @@ machine within the last hour.`,
 	return cmd
 }
 
+func emptyWhy() *whyJSON {
+	return &whyJSON{
+		Waiting: []waitingJSON{}, Refused: []refusedJSON{}, States: []stateJSON{}, Windows: []windowJSON{},
+		Backpressure: inspect.Backpressure{Held: []inspect.Held{}, Cycles: [][]string{}},
+	}
+}
+
+// addState adds the state of a resource, unless requests pass or there are none.
+func (w *whyJSON) addState(r *inspect.ResourceStatus) {
+	if r.State != inspect.StateIdle && r.State != inspect.StateFlowing {
+		w.States = append(w.States, stateJSON{r.Name, r.State, r.Reason, r.Until})
+	}
+}
+
+// readStates returns only the states of resources, or of the named one, from a daemon whose own store is out of reach: it
+// knows these. It returns err, the outcome of reading the rest, if there is no such daemon or resource.
+func readStates(cmd *cobra.Command, names []string, err error) (*whyJSON, error) {
+	var st inspect.Status
+	if orOfDaemon(cmd, err, &st) != nil {
+		return nil, err
+	}
+	out, found := emptyWhy(), len(names) == 0
+	for i := range st.Resources {
+		if r := &st.Resources[i]; len(names) == 0 || r.Name == names[0] {
+			out.addState(r)
+			found = true
+		}
+	}
+	if !found {
+		return nil, err
+	}
+	return out, nil
+}
+
 func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*whyJSON, error) {
 	for _, flag := range []string{"agent", "ticket"} {
 		if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "" {
@@ -86,7 +129,7 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 		}
 	}
 	return reading(cmd, withRouted(cmd, args), func(ctx context.Context, s *session) (*whyJSON, error) {
-		out := &whyJSON{Waiting: []waitingJSON{}, Refused: []refusedJSON{}, States: []stateJSON{}, Windows: []windowJSON{}, Backpressure: inspect.Backpressure{Held: []inspect.Held{}, Cycles: [][]string{}}}
+		out := emptyWhy()
 		names := args
 		if len(names) == 0 {
 			names = s.resourceNames()
@@ -101,8 +144,8 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 			if err != nil {
 				return nil, err
 			}
-			if of == (whose{}) && r.State != inspect.StateIdle && r.State != inspect.StateFlowing {
-				out.States = append(out.States, stateJSON{name, r.State, r.Reason, r.Until})
+			if of == (whose{}) {
+				out.addState(&r)
 			}
 			if of.ticket == "" {
 				out.Windows = append(out.Windows, windowsOf(&r)...)
@@ -124,7 +167,7 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 			}
 		}
 		var err error
-		if out.Refused, err = readRefused(s.dir, names, of, now); err != nil {
+		if out.Refused, err = s.refused(ctx, names, of, now); err != nil {
 			s.warnOfLog(err)
 		}
 		return out, nil
@@ -147,11 +190,13 @@ func (of whose) means(w *inspect.Waiting) bool {
 	return (of.agent == "" || w.Agent == of.agent) && (of.ticket == "" || w.Ticket == of.ticket)
 }
 
-// states shows which resources are in trouble, and why. Queueing ones are left to the queue.
-func (s *screen) states(list []stateJSON) {
+// states shows which resources are in trouble, and why. Those with waiting requests are left to the queue.
+func (s *screen) states(w *whyJSON) {
 	shown := false
-	for i := range list {
-		if x := &list[i]; x.State != inspect.StateQueueing {
+	for i := range w.States {
+		x := &w.States[i]
+		waits := slices.ContainsFunc(w.Waiting, func(one waitingJSON) bool { return one.Resource == x.Resource })
+		if x.State != inspect.StateQueueing || !waits {
 			r := inspect.ResourceStatus{State: x.State, Reason: x.Reason, Until: x.Until}
 			s.line("%s is %s: %s", s.Paint(show.Bold, s.Text(x.Resource, nameWidth)), s.Paint(show.Resource(x.State), x.State), s.because(&r))
 			shown = true
@@ -216,7 +261,7 @@ func (s *screen) queue(list []waitingJSON) *show.Table {
 		}
 		t.Add(
 			show.Cell{Text: fmt.Sprint(w.Position)}, show.Cell{Text: s.Text(w.Resource, nameWidth)}, show.Cell{Text: s.Text(w.Agent, nameWidth)},
-			show.Cell{Text: s.Text(w.Class, 12)}, expected, show.Cell{Text: s.Text(show.Reason(w.Reason, w.Limit), 80)},
+			show.Cell{Text: s.Text(w.Class, 12)}, expected, show.Cell{Text: s.Text(show.Waits(w.Reason, w.Limit, w.Scope), 80)},
 			show.Cell{Text: s.Names(w.HeldBy, ", ", 3, nameWidth)}, show.Cell{Text: s.Text(w.Ticket, nameWidth), Colour: show.Dim},
 		)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/eventlog"
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
@@ -21,26 +22,25 @@ type refusedJSON struct {
 	Agent    string     `json:"agent"`
 	Class    string     `json:"class"`
 	Limit    string     `json:"limit"`
+	Plan     bool       `json:"plan"` // the limit is a window of a subscription, and used a part of size
 	Used     int64      `json:"used"`
 	Size     int64      `json:"size"`
 	Reason   string     `json:"reason"`
+	Behind   string     `json:"behind"` // what it would have waited for, if the reason is a deadline or a full queue
 	RetryAt  *time.Time `json:"retry_at"`
 }
 
-// readRefused returns the last refusals on this machine, the latest first. Only the event log has them: a refused
-// request leaves nothing in the store.
-func readRefused(dir string, names []string, of whose, now time.Time) ([]refusedJSON, error) {
-	list := []refusedJSON{}
-	if of.ticket != "" {
-		return list, nil // a refused request has no ticket
-	}
-	err := eventlog.ReadKinds(dir, now.Add(-refusedFor), []string{inspect.EventRefused}, func(e inspect.Event) bool {
-		if !slices.Contains(names, e.Resource) || of.agent != "" && e.Agent != of.agent {
+// readRefused returns the last refusals on this machine, the latest first: of the named resources, or of all without
+// names. Only the event log has them: a refused request leaves nothing in the store.
+func (s *session) readRefused(names []string, of whose, now time.Time) ([]refusedJSON, error) {
+	list, ours := []refusedJSON{}, s.ours()
+	err := eventlog.ReadKinds(s.dir, now.Add(-refusedFor), []string{inspect.EventRefused}, func(e inspect.Event) bool {
+		if !eventlog.IsOf(&e, ours) || len(names) > 0 && !slices.Contains(names, e.Resource) || of.agent != "" && e.Agent != of.agent {
 			return true
 		}
 		list = append(list, refusedJSON{
-			Time: e.Time.UTC(), Resource: e.Resource, Agent: e.Agent, Class: e.Class, Limit: e.Limit, Used: e.Used, Size: e.Size,
-			Reason: e.Reason, RetryAt: e.RetryAt,
+			Time: e.Time.UTC(), Resource: e.Resource, Agent: e.Agent, Class: e.Class, Limit: e.Limit, Plan: s.isPlan(e.Resource, e.Limit),
+			Used: e.Used, Size: e.Size, Reason: e.Reason, Behind: e.Behind, RetryAt: e.RetryAt,
 		})
 		if len(list) > maxRefused {
 			list = slices.Delete(list, 0, 1)
@@ -49,6 +49,23 @@ func readRefused(dir string, names []string, of whose, now time.Time) ([]refused
 	})
 	slices.Reverse(list)
 	return list, err
+}
+
+// countRefused counts the refusals of each resource on this machine. It counts none if the log cannot be read.
+func (s *session) countRefused(now time.Time) map[string]int {
+	count, ours := map[string]int{}, s.ours()
+	_ = eventlog.ReadKinds(s.dir, now.Add(-refusedFor), []string{inspect.EventRefused}, func(e inspect.Event) bool {
+		if eventlog.IsOf(&e, ours) {
+			count[e.Resource]++
+		}
+		return true
+	})
+	return count
+}
+
+// isPlan reports whether a limit is a window of a subscription.
+func (s *session) isPlan(resource, limit string) bool {
+	return slices.ContainsFunc(s.limits[resource], func(l sluice.Limit) bool { return l.Plan && l.Name == limit })
 }
 
 // refused shows the recent refusals.
@@ -65,10 +82,13 @@ func (s *screen) refused(list []refusedJSON) {
 		r := &list[i]
 		row := []show.Cell{
 			{Text: show.Ago(r.Time, s.now)}, {Text: s.Text(r.Resource, nameWidth)}, {Text: s.Text(r.Agent, nameWidth)}, {Text: s.Text(r.Class, 12)},
-			{Text: s.Text(show.Reason(r.Reason, r.Limit), 80)}, {}, {}, {Text: show.Left(r.RetryAt, s.now)},
+			{Text: s.Text(show.Refusal(r.Reason, r.Behind, r.Limit), 80)}, {}, {}, {Text: show.Left(r.RetryAt, s.now)},
 		}
 		if r.Size > 0 {
 			row[5].Text, row[6].Text = show.Count(r.Used), show.Count(r.Size)
+		}
+		if r.Size > 0 && r.Plan { // the provider states percent
+			row[5].Text, row[6].Text = show.Percent(float64(r.Used)/float64(r.Size)), "100%"
 		}
 		if r.Reason == "budget" { // in millionths of a dollar
 			row[5].Text, row[6].Text = usdText(float64(r.Used)/1e6)+" usd", usdText(float64(r.Size)/1e6)+" usd"

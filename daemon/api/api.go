@@ -20,6 +20,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/history"
+	"github.com/sluicehq/sluice/internal/money"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/proxy"
 	"github.com/sluicehq/sluice/sluicehttp"
@@ -59,8 +60,15 @@ type Options struct {
 	// Keys returns the labels of the API keys that a resource is configured with, for limits per key. Nil means that no
 	// keys are configured.
 	Keys func(ctx context.Context, resource string) ([]string, error)
-	// Report returns what was sent since a moment.
-	Report func(ctx context.Context, since time.Time) (any, error)
+	// Report returns what was sent since a moment, with the figures of each minute or without.
+	Report func(ctx context.Context, since time.Time, minutes bool) (any, error)
+	// Rejected returns a list of the requests that the gate has lately refused: to one resource or, if it is empty, to
+	// all; of one agent or of all. Nil means that none are known.
+	Rejected func(resource, agent string) any
+	// EventLog returns the name of the event log that Report and Rejected read, followed by the labels of the events that
+	// they count. It is in the header Sluice-Event-Log, so that a client with events of its own adds only what is not
+	// counted yet. Nil means that no event log is read.
+	EventLog func() string
 	// Shared is the smallest budget that all agents spend together, in millionths of a dollar; 0 means that no such
 	// budget exists.
 	Shared int64
@@ -212,7 +220,7 @@ func (c *call) read(v any) error {
 		return &Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", maxBody), Hint: "send less; of a response's body the beginning is enough"}
 	}
 	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return &Problem{Status: http.StatusBadRequest, Detail: cmp.Or(kind.Field, "the body") + ": " + wrongType(kind), Hint: "daemon/api/openapi.yaml has every field"}
+		return &Problem{Status: http.StatusBadRequest, Detail: cmp.Or(strings.TrimPrefix(kind.Field, "said."), "the body") + ": " + wrongType(kind), Hint: "daemon/api/openapi.yaml has every field"}
 	}
 	if err == nil && d.More() {
 		err = errors.New("there is more than one value")
@@ -253,6 +261,9 @@ func wrongType(e *json.UnmarshalTypeError) string {
 	return "it has to be " + want + ", not " + is
 }
 
+// unnamed is the agent of callers that state none. Its class is that of agents which the configuration does not name.
+const unnamed = "unnamed"
+
 // as checks agent and class against the caller's identity and fills in a missing agent. It returns the class to ask in.
 func (c *call) as(agent *string, class string) (string, error) {
 	if c.who.Agent != "" {
@@ -262,7 +273,7 @@ func (c *call) as(agent *string, class string) (string, error) {
 		*agent = c.who.Agent
 	}
 	if *agent == "" {
-		return "", &Problem{Status: http.StatusBadRequest, Detail: "agent is missing", Hint: "name the agent that asks"}
+		*agent = unnamed
 	}
 	if c.who.Highest == 0 {
 		return class, nil
@@ -294,15 +305,34 @@ func millis(field string, ms *int64, usual, most time.Duration) (time.Duration, 
 	return d, nil
 }
 
-// units converts a map into amounts.
-func units(m map[string]int64) ([]sluice.Amount, error) {
+// units converts a map into amounts. Units are whole numbers, except for [sluice.USD]: bodies state dollars, and the
+// gate counts millionths.
+func units(field string, m map[string]json.RawMessage) ([]sluice.Amount, error) {
+	bad := func(unit, why, hint string) error {
+		return &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s.%.80s: %s", field, unit, why), Hint: hint}
+	}
 	if len(m) > store.MaxLimits*2 {
 		return nil, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%d units are too many", len(m)), Hint: fmt.Sprintf("name at most %d, those that limits count", store.MaxLimits*2)}
 	}
 	var list []sluice.Amount
-	for unit, n := range m {
-		if n < 0 {
-			return nil, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("units: %.80q is negative", unit), Hint: "use 0 or more"}
+	for unit, text := range m {
+		if string(text) == "null" {
+			text = json.RawMessage("0")
+		}
+		if unit == sluice.USD {
+			n, err := money.Micros(string(text))
+			if err != nil {
+				return nil, bad(unit, err.Error(), "usd is in dollars, such as 0.02")
+			}
+			list = append(list, sluice.Amount{Unit: unit, N: n})
+			continue
+		}
+		n, err := strconv.ParseInt(string(text), 10, 64)
+		switch {
+		case err != nil:
+			return nil, bad(unit, fmt.Sprintf("%.80s is not a whole number that is small enough", text), "use a whole number, 0 or more")
+		case n < 0:
+			return nil, bad(unit, "it is negative", "use 0 or more")
 		}
 		list = append(list, sluice.Amount{Unit: unit, N: n})
 	}

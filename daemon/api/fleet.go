@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/provider"
 )
 
 func (a *API) observe(c *call) error {
@@ -33,11 +34,12 @@ func (a *API) observe(c *call) error {
 	if _, err := c.as(&s.Agent, ""); err != nil {
 		return err
 	}
-	answer, err := a.readAnswer(name, &s.said)
+	answer, o, err := a.readAnswer(name, &s.said)
 	if err != nil {
 		return err
 	}
-	if err := a.Gate.Observe(c.r.Context(), sluice.Request{Resource: name, Agent: s.Agent, Model: s.Model, Key: key}, answer); err != nil {
+	part := provider.PartOf(a.Dialect(name), s.Model, &o)
+	if err := a.Gate.Observe(c.r.Context(), sluice.Request{Resource: name, Agent: s.Agent, Model: part, Key: key}, answer); err != nil {
 		return err
 	}
 	return c.reply(struct {
@@ -80,13 +82,13 @@ func (a *API) resume(c *call) error {
 
 func (a *API) route(c *call) error {
 	var q struct {
-		Task  string           `json:"task"`
-		Units map[string]int64 `json:"units"`
+		Task  string                     `json:"task"`
+		Units map[string]json.RawMessage `json:"units"`
 	}
 	if err := c.read(&q); err != nil {
 		return err
 	}
-	need, err := units(q.Units)
+	need, err := units("units", q.Units)
 	if err != nil {
 		return err
 	}

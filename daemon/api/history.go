@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/history"
+	"github.com/sluicehq/sluice/store/remotestore/wire"
 )
 
 // Bounds on queries about the past.
@@ -140,9 +141,24 @@ func (a *API) config(c *call) error {
 
 // report returns what was sent since a moment.
 func (a *API) report(c *call) error {
-	from, err := since(c.r.URL.Query().Get("since"))
+	q := c.r.URL.Query()
+	from, err := since(q.Get("since"))
 	if err != nil {
 		return err
 	}
-	return c.result(a.Report(c.r.Context(), from))
+	minutes := false
+	if text := q.Get("minutes"); text != "" {
+		if minutes, err = strconv.ParseBool(text); err != nil {
+			return &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("minutes: %.80q is neither true nor false", text), Hint: "leave it out, or use true"}
+		}
+	}
+	a.nameLog(c)
+	return c.result(a.Report(c.r.Context(), from, minutes))
+}
+
+// nameLog says which events an answer is made from.
+func (a *API) nameLog(c *call) {
+	if a.EventLog != nil {
+		c.w.Header().Set(wire.EventLogHeader, a.EventLog())
+	}
 }

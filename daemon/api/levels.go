@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/reading"
 )
 
 const (
@@ -15,51 +16,45 @@ const (
 	manyCallers = 500
 	// levelsAge is how old the levels in a grant may be in a large fleet.
 	levelsAge = 500 * time.Millisecond
+	// levelsWithin bounds one reading. A grant is complete without levels.
+	levelsWithin = 5 * time.Second
 )
 
-// levels caches what is left of limits, for the responses to grants. Normally it reads them for each grant, so that the
-// caller sees what its own grant has left. In a large fleet, where a number is out of date on arrival, it reads them a
-// few times a second for all callers.
+// levels reads what is left of limits, for the responses to grants: after the grant, so that the caller sees what its
+// own grant has left. Grants at the same time share a reading. In a large fleet, where a number is out of date on
+// arrival, a few readings per second serve all callers.
 type levels struct {
 	mu  sync.Mutex
-	all map[string]*level
+	all map[string]*reading.Shared[*level] // by resource
 }
 
 type level struct {
-	limits  []inspect.LimitStatus
-	many    bool
-	begun   time.Time
-	took    time.Duration
-	reading bool
+	limits []inspect.LimitStatus
+	many   bool
 }
 
-// of returns the levels of a resource's limits.
+// of returns the levels of a resource's limits. The resource must exist.
 func (l *levels) of(ctx context.Context, g *sluice.Gate, resource string) ([]inspect.LimitStatus, error) {
 	l.mu.Lock()
-	last := l.all[resource]
-	if last != nil && last.many && (last.reading || time.Since(last.begun) < min(10*last.took, levelsAge)) {
-		limits := last.limits
-		l.mu.Unlock()
-		return limits, nil
+	if l.all == nil {
+		l.all = map[string]*reading.Shared[*level]{}
 	}
-	if last != nil {
-		last.reading = true
+	s := l.all[resource]
+	if s == nil {
+		s = &reading.Shared[*level]{}
+		l.all[resource] = s
 	}
 	l.mu.Unlock()
-	begun := time.Now()
-	s, err := g.Resource(ctx, resource)
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	v, err := s.Get(ctx, func(ctx context.Context) (*level, error) {
+		ctx, cancel := context.WithTimeout(ctx, levelsWithin)
+		defer cancel()
+		r, err := g.Resource(ctx, resource)
+		return &level{r.Limits, len(r.Callers) >= manyCallers}, err
+	}, func(last reading.Last[*level]) bool {
+		return last.Value.many && (last.Busy || last.Age < min(10*last.Took, levelsAge))
+	})
 	if err != nil {
-		if last != nil {
-			last.reading = false
-		}
 		return nil, err
 	}
-	if l.all == nil {
-		l.all = map[string]*level{}
-	}
-	// The map holds at most one entry per resource: an unknown name was an error above.
-	l.all[resource] = &level{limits: s.Limits, many: len(s.Callers) >= manyCallers, begun: begun, took: time.Since(begun)}
-	return s.Limits, nil
+	return v.limits, nil
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,18 +18,18 @@ import (
 
 // ask is the body of a request for a ticket.
 type ask struct {
-	Resource  string           `json:"resource"`
-	Agent     string           `json:"agent"`
-	Class     string           `json:"class"`
-	User      string           `json:"user"`
-	Tool      string           `json:"tool"`
-	Model     string           `json:"model"`
-	Key       string           `json:"key"`
-	Units     map[string]int64 `json:"units"`
-	WaitMS    *int64           `json:"wait_ms"`
-	Emergency bool             `json:"emergency"`
-	Retry     bool             `json:"retry"`
-	TTLMS     *int64           `json:"ttl_ms"`
+	Resource  string                     `json:"resource"`
+	Agent     string                     `json:"agent"`
+	Class     string                     `json:"class"`
+	User      string                     `json:"user"`
+	Tool      string                     `json:"tool"`
+	Model     string                     `json:"model"`
+	Key       string                     `json:"key"`
+	Units     map[string]json.RawMessage `json:"units"`
+	WaitMS    *int64                     `json:"wait_ms"`
+	Emergency bool                       `json:"emergency"`
+	Retry     bool                       `json:"retry"`
+	TTLMS     *int64                     `json:"ttl_ms"`
 }
 
 // Grant is the response with a granted ticket.
@@ -121,7 +122,7 @@ func (a *API) request(c *call, q *ask) (req sluice.Request, wait time.Duration, 
 	if q.Key, err = c.keyLabel(c.r.Context(), q.Resource, q.Key); err != nil {
 		return req, 0, err
 	}
-	cost, err := units(q.Units)
+	cost, err := units("units", q.Units)
 	if err != nil {
 		return req, 0, err
 	}
@@ -190,9 +191,9 @@ type said struct {
 }
 
 // readAnswer reads a reported response in the dialect of a resource.
-func (a *API) readAnswer(resource string, s *said) (sluice.Answer, error) {
+func (a *API) readAnswer(resource string, s *said) (sluice.Answer, provider.Observation, error) {
 	if s.Status != 0 && (s.Status < 100 || s.Status > 599) {
-		return sluice.Answer{}, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("status: %d is no status of HTTP", s.Status), Hint: "100 to 599, or 0 if there was no response"}
+		return sluice.Answer{}, provider.Observation{}, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("status: %d is no status of HTTP", s.Status), Hint: "100 to 599, or 0 if there was no response"}
 	}
 	r := &provider.Response{Status: s.Status, Header: map[string][]string{}, Body: []byte(s.Body[:min(len(s.Body), provider.MaxBody)])}
 	for name, value := range s.Headers {
@@ -201,7 +202,7 @@ func (a *API) readAnswer(resource string, s *said) (sluice.Answer, error) {
 	o := a.Dialect(resource).Observe(r, time.Now())
 	answer := o.Answer(a.Limits[resource])
 	answer.Status = s.Status
-	return answer, nil
+	return answer, o, nil
 }
 
 func (a *API) answer(c *call) error {
@@ -214,7 +215,7 @@ func (a *API) answer(c *call) error {
 		return err
 	}
 	resource := ticketid.Resource(t.ID())
-	said, err := a.readAnswer(resource, &s)
+	said, _, err := a.readAnswer(resource, &s)
 	if err != nil {
 		return err
 	}
@@ -268,12 +269,12 @@ func (a *API) close(c *call) error {
 		return err
 	}
 	var q struct {
-		Usage map[string]int64 `json:"usage"`
+		Usage map[string]json.RawMessage `json:"usage"`
 	}
 	if err := c.read(&q); err != nil {
 		return err
 	}
-	usage, err := units(q.Usage)
+	usage, err := units("usage", q.Usage)
 	if err != nil {
 		return err
 	}

@@ -64,13 +64,19 @@ func (a *API) why(c *call) error {
 		Waiting []Waiting `json:"waiting"`
 		More    int       `json:"more"`
 		States  []State   `json:"states"`
+		// Refused lists the requests that the gate has lately refused, the latest first.
+		Refused any `json:"refused"`
 		inspect.Backpressure
-	}{Waiting: []Waiting{}, States: states, Backpressure: inspect.Backpressure{Held: []inspect.Held{}, Cycles: [][]string{}}}
+	}{Waiting: []Waiting{}, States: states, Refused: []any{}, Backpressure: inspect.Backpressure{Held: []inspect.Held{}, Cycles: [][]string{}}}
 	if ticket == "" { // otherwise the question is about one request
 		if out.Backpressure, err = a.Gate.Backpressure(ctx, agent); err != nil {
 			return err
 		}
+		if a.Rejected != nil {
+			out.Refused = a.Rejected(q.Get("resource"), agent)
+		}
 	}
+	a.nameLog(c)
 	cheaper := cheaperModels{gate: a.Gate, known: map[[2]string]*string{}}
 	for i, n := range nextOnes(lists, most) {
 		for _, w := range lists[i][:n] {

@@ -82,7 +82,11 @@ func (s *server) paused(ctx context.Context, resource string) (pausedOut, string
 		return out, "", err
 	}
 	now := time.Now()
-	if r.PausedUntil == nil {
+	switch {
+	case r.PausedUntil != nil:
+	case r.BillingStop:
+		return out, "No pause holds " + word(resource) + ". Its billing stop ends with the first request that the provider serves.", nil
+	default:
 		return out, word(resource) + " is not paused.", nil
 	}
 	out.Paused, out.EndsInS, out.Reason = true, in(r.PausedUntil, now), words(r.PauseReason)

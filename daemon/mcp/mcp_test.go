@@ -356,7 +356,61 @@ func TestCallsBeforeTheEndOfInputAreAnswered(t *testing.T) {
 	}
 }
 
+// One line that was no message ended the conversation.
+func TestALineThatIsNoMessageIsAnsweredWithAnError(t *testing.T) {
+	long := `{"jsonrpc":"2.0","id":9,"method":"` + strings.Repeat("x", 200_000) + `"}`
+	in := strings.Join([]string{
+		`hello`, `{"jsonrpc":"2.0","id":1,`, ``, `42`, `[{"jsonrpc":"2.0","id":8,"method":"ping"}]`, long,
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}` + "\r",
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`, "\x00\xff",
+		`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, // without an end of line
+	}, "\n")
+	var out written
+	if err := mcp.ServeStdio(t.Context(), mcp.Options{Gate: calm()}, io.NopCloser(strings.NewReader(in)), &out); err != nil {
+		t.Fatal(err)
+	}
+	for text, times := range map[string]int{`"id":1,`: 1, `"id":2,`: 1, `"id":null,`: 6, `-32700`: 3, `-32600`: 3, `"id":8`: 0, `"id":9`: 0} {
+		if n := strings.Count(out.String(), text); n != times {
+			t.Errorf("%s: %d times, expected %d:\n%s", text, n, times, out.String())
+		}
+	}
+	for line := range strings.Lines(out.String()) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("not JSON: %s", line)
+		}
+	}
+}
+
 // written keeps what is written to it. The SDK writes one message at a time.
 type written struct{ strings.Builder }
 
 func (*written) Close() error { return nil }
+
+// A billing stop is no pause: resume_resource says what ends it, as may_i_start_new_work says that it is there.
+func TestResumeTellsOfABillingStop(t *testing.T) {
+	g := calm()
+	r := &g.status.Resources[0]
+	r.State, r.Reason, r.BillingStop = inspect.StatePaused, "billing stop: status 402", true
+	c := connect(t, g, mcp.Caller{Control: true})
+	if data, text, _ := call(t, c, "resume_resource", `{"resource":"api"}`); data["paused"] != false || text != "No pause holds api. Its billing stop ends with the first request that the provider serves." {
+		t.Error(data, text)
+	}
+	if data, text, _ := call(t, c, "may_i_start_new_work", `{"resource":"api"}`); data["start"] != false || !strings.Contains(text, "billing stop") {
+		t.Error(data, text)
+	}
+}
+
+// A used-up limit is told as such, whatever its light, and whether or not requests come.
+func TestAUsedUpLimitIsTold(t *testing.T) {
+	g := calm()
+	r := &g.status.Resources[0]
+	r.Limits[0].Used, r.Limits[0].Remaining, r.Limits[0].Light, r.Limits[0].Binds = 100, 0, "amber", true
+	r.Reason, r.Until = "no request waits, but the limit hour is used up (100 of 100 used)", r.Limits[0].ResetAt
+	c := connect(t, g, me)
+	if _, text, _ := call(t, c, "remaining_quota", `{"resource":"api"}`); !strings.HasSuffix(text, r.Reason+".") {
+		t.Error(text)
+	}
+	if _, text, _ := call(t, c, "may_i_start_new_work", `{"resource":"api"}`); !strings.Contains(text, "api: the limit hour is used up.") {
+		t.Error(text)
+	}
+}

@@ -101,7 +101,7 @@ func quotaOf(r *inspect.ResourceStatus, a *inspect.AgentStatus, agent, model str
 	user := ""
 	if a != nil {
 		user = a.User
-		if a.Resource == r.Name {
+		if a.Resource == r.Name && a.Allocated >= 0 {
 			q.Share = &share{a.Allocated, a.Used}
 		}
 	}
@@ -160,7 +160,7 @@ func (q *quota) sentence(now time.Time) string {
 	if q.Waiting > 0 {
 		text += "; " + show.Some(int64(q.Waiting), "request waits", "requests wait")
 	}
-	if q.Reason != "" && q.State != inspect.StateFlowing && q.State != inspect.StateIdle {
+	if calm := q.State == inspect.StateFlowing || q.State == inspect.StateIdle; q.Reason != "" && (!calm || q.EndsInS != nil) {
 		text += ". " + q.Reason
 	}
 	return strings.TrimSuffix(text, ".") + "."

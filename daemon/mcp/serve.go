@@ -43,9 +43,10 @@ func ServeHTTP(w http.ResponseWriter, r *http.Request, o Options) {
 	}).ServeHTTP(w, r)
 }
 
-// ServeStdio serves one client until in or ctx ends.
+// ServeStdio serves one client until in or ctx ends. A line that is no message gets an error as its answer.
 func ServeStdio(ctx context.Context, o Options, in io.ReadCloser, out io.WriteCloser) error {
-	err := New(ctx, o).Run(ctx, answering{&sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: maxMessage}})
+	whole := &oneAtATime{WriteCloser: out}
+	err := New(ctx, o).Run(ctx, answering{&sdk.IOTransport{Reader: readMessages(in, whole), Writer: whole, MaxLineLength: 2 * maxMessage}})
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil // the client or ctx ended it
 	}

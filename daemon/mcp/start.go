@@ -103,10 +103,10 @@ func (s *server) room(out *startOut, r *inspect.ResourceStatus, a *inspect.Agent
 		l := &r.Limits[i]
 		switch {
 		case l.Limit <= 0 || !counts(l, agent, user, model):
-		case l.Binds && (l.Light == "red" || l.Light == "amber" && s.Caller.Lower):
+		case l.Binds && l.Remaining > 0 && (l.Light == "red" || l.Light == "amber" && s.Caller.Lower):
 			out.no(fmt.Sprintf("%s: the light of the limit %s is %s, %s of %s %s are left", word(r.Name), word(l.Name), l.Light,
 				show.Count(max(l.Remaining, 0)), show.Count(l.Limit), word(l.Unit)), l.ResetAt, now)
-		case l.Remaining <= 0 && l.WindowMS >= long.Milliseconds():
+		case l.Remaining <= 0 && (l.Binds || l.WindowMS >= long.Milliseconds()):
 			out.no(fmt.Sprintf("%s: the limit %s is used up", word(r.Name), word(l.Name)), l.ResetAt, now)
 		}
 	}

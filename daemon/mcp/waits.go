@@ -91,7 +91,7 @@ func (s *server) waits(ctx context.Context, q waitsIn) (waitsOut, string, error)
 func waitsOf(resource string, w *inspect.Waiting, now time.Time) waits {
 	return waits{
 		Resource: resource, Ticket: w.Ticket, Agent: w.Agent, Class: w.Class, Model: w.Model, Place: w.Position, Limit: w.Limit,
-		Reason: show.Reason(w.Reason, w.Limit), HeldBy: append([]string{}, w.HeldBy...), ExpectedInS: in(w.ExpectedAt, now), ExpectedAt: w.ExpectedAt,
+		Reason: show.Waits(w.Reason, w.Limit, w.Scope), HeldBy: append([]string{}, w.HeldBy...), ExpectedInS: in(w.ExpectedAt, now), ExpectedAt: w.ExpectedAt,
 	}
 }
 

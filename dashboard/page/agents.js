@@ -104,12 +104,12 @@ function update(m, { a, total, sends, waits }, now) {
   mark(m.shape, 'data-state', looks[a.state] ?? (waits ? 'queueing' : sends > 0 ? 'flowing' : 'idle'));
   put(m.sends, count(sends));
   mark(m.sends, 'data-zero', sends ? null : '');
-  const known = a.allocated > 0;
+  const known = a.allocated != null;
   put(m.use, known ? count(a.used) + ' / ' + count(a.allocated) : a.used > 0 ? count(a.used) + ' used' : '–');
   mark(m.share, 'title', known ? 'What it used of its part of ' + clean(a.resource, 40) + ', by its class’s share among the agents that are alive. It may use what others leave.' : 'No limit is known yet that could be shared out.');
   put(m.of, a.resource ? clean(a.resource, 40) : '');
   mark(m.bar, 'hidden', known ? null : '');
-  if (known) wide(m.part, Math.min(1, a.used / a.allocated));
+  if (known) wide(m.part, Math.min(1, a.used / Math.max(1, a.allocated)));
   const tokens = (total?.input_tokens ?? 0) + (total?.output_tokens ?? 0) + (total?.tokens ?? 0);
   put(m.tokens, tokens ? count(tokens) : '–');
   mark(m.tokens, 'title', tokens ? count(total.input_tokens) + ' in, ' + count(total.output_tokens) + ' out' : null);

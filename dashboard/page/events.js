@@ -20,7 +20,7 @@ const looks = words({
 });
 
 // modes are what a process does without its store.
-const modes = words({ share: 'it goes on within its share', closed: 'it holds all requests', open: 'it lets all requests go' });
+const modes = words({ share: 'it holds requests for 3 s, then goes on within its share if it has one', closed: 'it holds all requests', open: 'it lets all requests go' });
 
 // calm reports a change of state that is everyday work.
 const everyday = new Set(['idle', 'flowing', 'queueing']);

@@ -2,7 +2,7 @@
 
 import { clean, el, keyed, mark, put } from './dom.js';
 import { at, count, percent, some, span } from './format.js';
-import { rank, stateOf, untilWords, waiting } from './state.js';
+import { calm, ends, rank, stateOf, untilWords, usedUp, waiting } from './state.js';
 import { limitName, tightest } from './charts.js';
 
 const most = 4; // sentences about trouble
@@ -27,7 +27,7 @@ function trouble(resources, now) {
   const crowd = resources.filter((r) => stateOf(r) === 'queueing').length > 2; // then they are told together
   for (const r of resources) {
     const s = stateOf(r);
-    if (s === 'flowing' || s === 'idle') continue;
+    if (calm(r)) continue;
     const key = s + (s === 'queueing' && crowd ? '' : '\u0000' + (r.reason ?? '') + '\u0000' + (s === 'paused' ? r.until : ''));
     if (!groups.has(key)) groups.set(key, { state: s, rank: rank(r), names: [], waits: 0, first: r });
     const g = groups.get(key);
@@ -39,7 +39,7 @@ function trouble(resources, now) {
     const who = (all ? 'All ' + count(g.names.length) + ' resources' : list(g.names)) + (g.names.length === 1 ? ' is ' : ' are ');
     const end = untilWords(g.first, now);
     const several = g.state === 'queueing' && g.names.length > 1;
-    const reason = several ? some(g.waits, 'request waits', 'requests wait') + '; the table says for what' : clean(g.first.reason ?? '', 240);
+    const reason = several ? (g.waits > 0 ? some(g.waits, 'request waits', 'requests wait') : 'limits are used up') + '; the table says for what' : clean(g.first.reason ?? '', 240);
     let text = who + (g.state === 'unknown' ? 'in an unknown state' : g.state) + (end ? ' ' + end : '') + (reason ? ': ' + reason : '');
     text = stop(text);
     if (g.waits > 0 && g.state !== 'queueing') text += ' ' + some(g.waits, 'request holds', 'requests hold') + ', none lost.';
@@ -55,11 +55,14 @@ export function sentences(s, used, now, never) {
   const lines = said.slice(0, most);
   if (extra > 0) lines.push({ key: 'more', state: said[most].state, text: some(extra, 'more resource needs', 'more resources need') + ' a look: the table below has them.' });
   const of = (state) => s.resources.filter((r) => stateOf(r) === state);
-  const flowing = of('flowing').map((r) => r.name);
-  const idle = of('idle').filter((r) => used(r)).length;
+  for (const r of s.resources.filter(usedUp).slice(0, most)) {
+    lines.push({ key: 'out' + r.name, state: r.state, text: stop(apart(r.name) + ' is ' + r.state + ': ' + [clean(r.reason ?? '', 240), ends(r, now)].filter(Boolean).join(', ')) });
+  }
+  const flowing = of('flowing').filter((r) => !usedUp(r)).map((r) => r.name);
+  const idle = of('idle').filter((r) => used(r) && !usedUp(r)).length;
   if (flowing.length > 0) {
-    lines.push({ key: 'flow', state: 'flowing', text: (said.length && flowing.length > 1 ? 'The other ' + count(flowing.length) + ' resources flow' : list(flowing) + (flowing.length === 1 ? ' flows' : ' flow')) + ': requests pass without waiting.' });
-  } else if (said.length === 0) {
+    lines.push({ key: 'flow', state: 'flowing', text: (lines.length && flowing.length > 1 ? 'The other ' + count(flowing.length) + ' resources flow' : list(flowing) + (flowing.length === 1 ? ' flows' : ' flow')) + ': requests pass without waiting.' });
+  } else if (lines.length === 0) {
     lines.push({ key: 'idle', state: 'idle', text: 'Idle: no request was sent in the last minute.' });
   } else if (idle > 0) {
     lines.push({ key: 'idle', state: 'idle', text: some(idle, 'other resource is', 'other resources are') + ' idle.' });

@@ -158,10 +158,10 @@ let shownChart = '';
 let offered0 = true; // nothing was chosen yet
 
 // first is what the charts show first: the resource in trouble, else the one that is close to its limit, because the limit can be drawn;
-// else all.
+// else all. A resource in trouble that has sent nothing would be an empty chart.
 function first(s, still) {
   if (!still) return '';
-  const bad = s.resources.filter((r) => resources.used(r) && ['failing', 'paused'].includes(r.state)).sort((a, b) => rank(a) - rank(b))[0];
+  const bad = s.resources.filter((r) => past.of(r.name)?.total?.sends > 0 && ['failing', 'paused'].includes(r.state)).sort((a, b) => rank(a) - rank(b))[0];
   if (bad) return 'of ' + bad.name;
   let best = null;
   for (const r of s.resources) {
@@ -199,6 +199,7 @@ function charts(s, t) {
 
 function notes(s) {
   const list = s.cycles.slice(0, 3).map((c) => 'These agents wait for each other: ' + chain([...c, c[0]]));
+  for (const r of s.resources) if (r.advice) list.push(clean(r.name, 40) + ': ' + clean(r.advice.text, 500));
   if (state.partial) list.push('Some of this could not be read: ' + clean(state.partial, 200));
   return list;
 }

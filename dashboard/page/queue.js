@@ -78,6 +78,7 @@ const because = words({
 // reason says why one waits, who is in the way, and until when.
 export function reason(w, now) {
   let text = because[w.reason] ?? clean(w.reason || 'waits', 80);
+  if (w.reason === 'paused' && w.scope) text = clean(w.scope, 80) + ' is paused';
   if (w.limit) text += ' (' + clean(w.limit, 40) + ')';
   const by = (w.held_by ?? []).slice(0, 3).map((n) => '\u2068' + clean(n, 40) + '\u2069');
   if (by.length > 0) text += ', held by ' + by.join(', ') + (w.held_by.length > 3 ? ' and others' : '');

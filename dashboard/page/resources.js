@@ -5,7 +5,7 @@ import { at, count, some, spent } from './format.js';
 import { makeSpark, showSpark } from './chart.js';
 import { limitName, resets, tightest } from './charts.js';
 import { Detail } from './detail.js';
-import { makeState, rank, showState, stateOf, untilWords, waiting } from './state.js';
+import { calm, makeState, rank, showState, stateOf, untilWords, usedUp, waiting } from './state.js';
 
 export const keyOf = (r) => r.name + '\u0000' + (r.key ?? '');
 
@@ -95,7 +95,7 @@ export class Resources {
     put(m.mode, [r.mode === 'observe' ? 'observes only' : '', r.configured === false ? 'not in this configuration' : ''].filter(Boolean).join(', '));
     showState(m.state, state);
     put(m.until, untilWords(r, now));
-    name(m.reason, state === 'flowing' || state === 'idle' ? '' : r.reason ?? '', 200);
+    name(m.reason, calm(r) && !usedUp(r) ? '' : r.reason ?? '', 200);
     const t = tightest(r);
     put(m.limit, t ? limitName(t.limit) : r.outage ? 'not known now' : (r.limits ?? []).length ? 'not learned yet' : 'none');
     put(m.nums, t ? count(t.limit.used) + ' / ' + count(t.limit.limit) : '');

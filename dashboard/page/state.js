@@ -38,8 +38,23 @@ export function showState(m, word) {
   put(m.word, word);
 }
 
+// calm reports that requests pass, or that there are none.
+export function calm(r) {
+  return r.state === 'flowing' || r.state === 'idle';
+}
+
+// usedUp reports that a calm resource has a limit or budget with nothing left: its reason has an end then.
+export function usedUp(r) {
+  return calm(r) && Boolean(r.until);
+}
+
+// ends says until when the reason of a state holds, if that is known.
+export function ends(r, now) {
+  const t = at(r.until);
+  return t === null || t <= now ? '' : 'until ' + (t - now < 64_800_000 ? clock(r.until) : when(r.until, now));
+}
+
 // untilWords says until when a state lasts, if that is known and worth saying.
 export function untilWords(r, now) {
-  const t = at(r.until);
-  return t === null || t <= now || r.state === 'queueing' ? '' : 'until ' + (t - now < 64_800_000 ? clock(r.until) : when(r.until, now));
+  return calm(r) || r.state === 'queueing' && waiting(r) > 0 ? '' : ends(r, now);
 }

@@ -3,6 +3,7 @@ package flat
 import (
 	"fmt"
 	"reflect"
+	"sync"
 	"unsafe"
 )
 
@@ -33,7 +34,7 @@ func (l LargeArray) Set(nums []float64) { l.set(nums) }
 func Large(v any) []LargeArray { return large(nil, reflect.ValueOf(v).Elem()) }
 
 func large(list []LargeArray, v reflect.Value) []LargeArray {
-	if v.Kind() != reflect.Struct {
+	if v.Kind() != reflect.Struct || !fieldsOf(v.Type()).large {
 		return list
 	}
 	for i := range v.NumField() {
@@ -58,17 +59,38 @@ func large(list []LargeArray, v reflect.Value) []LargeArray {
 
 func isLarge(t reflect.Type) bool { return t.Kind() == reflect.Array && t.Len() > 63 }
 
+// fields describes a struct type. To ask reflection again for each of a pool's records takes most of the time to read
+// them.
+type fields struct {
+	order []int // of the fields, embedded structs first, without large arrays
+	large bool  // the struct has large arrays, or a struct in it does
+}
+
+var fieldsByType sync.Map // reflect.Type to *fields
+
+func fieldsOf(t reflect.Type) *fields {
+	if known, ok := fieldsByType.Load(t); ok {
+		return known.(*fields)
+	}
+	fs := &fields{}
+	for _, embedded := range []bool{true, false} {
+		for i := range t.NumField() {
+			f := t.Field(i)
+			fs.large = fs.large || isLarge(f.Type) || f.Type.Kind() == reflect.Struct && fieldsOf(f.Type).large
+			if f.Name != "_" && !isLarge(f.Type) && embedded == (f.Anonymous && f.Type.Kind() == reflect.Struct) {
+				fs.order = append(fs.order, i)
+			}
+		}
+	}
+	fieldsByType.Store(t, fs)
+	return fs
+}
+
 // inOrder calls f with the fields of a struct, embedded structs first. It skips large arrays.
 func inOrder(v reflect.Value, f func(reflect.Value)) {
-	for _, embedded := range []bool{true, false} {
-		for i := range v.NumField() {
-			sf := v.Type().Field(i)
-			if sf.Name == "_" || isLarge(sf.Type) || embedded != (sf.Anonymous && sf.Type.Kind() == reflect.Struct) {
-				continue
-			}
-			field := v.Field(i)
-			f(reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem())
-		}
+	for _, i := range fieldsOf(v.Type()).order {
+		field := v.Field(i)
+		f(reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem())
 	}
 }
 

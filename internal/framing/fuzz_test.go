@@ -17,6 +17,7 @@ func FuzzScanner(f *testing.F) {
 		"POST / HTTP/1.1\r\nHost: a\r\n" + coded + "\r\n" + chunks + "GET / HTTP/1.1\r\nHost: a\r\n\r\n", smuggled, preface + "anything",
 		"POST / HTTP/1.0\r\n" + coded + "\r\n" + chunks, "POST / HTTP/1.1\nHost: a\nContent-Length:  3\n\nabc",
 		"POST / HTTP/1.1\r\nHost: a\r\n" + coded + "\r\n5;x=\"y\"\r\nhello\r\n0\r\nA: b\r\n\r\n", "\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+		"CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n" + smuggled, "POST / HTTP/1.1\r\nHost: a\r\n" + coded + "\r\nffffffffffffffff\r\nhello",
 	} {
 		f.Add([]byte(text))
 	}

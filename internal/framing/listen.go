@@ -1,9 +1,11 @@
 package framing
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 )
@@ -11,16 +13,25 @@ import (
 // Listen returns a listener for http.Server whose connections refuse requests that have both a Transfer-Encoding and a
 // Content-Length: the server answers 400 and closes the connection. It also refuses a Transfer-Encoding in HTTP/1.0 and
 // fields that continue on a second line. A handler that hijacks such a connection calls Release.
-func Listen(l net.Listener) net.Listener { return plain{l} }
+func Listen(l net.Listener) net.Listener { return plain{Listener: l} }
 
-type plain struct{ net.Listener }
+// ListenTunnels is Listen for a proxy that speaks HTTP/1 only. After a CONNECT all bytes pass: a client may send them
+// before the tunnel is established. The server must hijack the connection or close it.
+func ListenTunnels(l net.Listener) net.Listener {
+	return plain{l, scanner{tunnels: true, prefaced: -1}}
+}
+
+type plain struct {
+	net.Listener
+	begin scanner
+}
 
 func (l plain) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: c}, nil
+	return &conn{Conn: c, scanner: l.begin}, nil
 }
 
 // conn is a connection whose incoming bytes are scanned. Only one goroutine reads it at a time.
@@ -49,6 +60,21 @@ func Release(c net.Conn) {
 		c = below.NetConn()
 	}
 }
+
+// Freed is a response whose connection is released when it is hijacked.
+type Freed struct{ http.ResponseWriter }
+
+// Hijack implements http.Hijacker.
+func (w Freed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
+	if err == nil {
+		Release(c)
+	}
+	return c, rw, err
+}
+
+// Unwrap returns the response below, for http.ResponseController.
+func (w Freed) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (c *conn) release() { c.scanner.state = passing }
 

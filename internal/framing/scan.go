@@ -8,6 +8,9 @@ const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 // version11 is "HTTP/1.1" as the last eight bytes of a request line.
 const version11 = uint64('H')<<56 | uint64('T')<<48 | uint64('T')<<40 | uint64('P')<<32 | uint64('/')<<24 | uint64('1')<<16 | uint64('.')<<8 | uint64('1')
 
+// connect is the begin of a request that asks for a tunnel.
+const connect = uint64('C')<<56 | uint64('O')<<48 | uint64('N')<<40 | uint64('N')<<32 | uint64('E')<<24 | uint64('C')<<16 | uint64('T')<<8 | uint64(' ')
+
 // maxLength bounds the lengths of bodies and chunks, far above what net/http gets to read.
 const maxLength = 1 << 58
 
@@ -41,6 +44,7 @@ const (
 // decides where a message ends. If both accept a request, they agree on its end.
 type scanner struct {
 	state    state
+	tunnels  bool          // after the head of a CONNECT all bytes pass
 	trailer  bool          // the fields follow the last chunk
 	cr       bool          // the byte before was a CR
 	chunked  bool          // the head has a Transfer-Encoding
@@ -48,7 +52,8 @@ type scanner struct {
 	counting bool          // the value of Content-Length is being read
 	digits   bool          // the size of a chunk has begun
 	prefaced int           // bytes of the preface that have come; -1 if the connection began otherwise
-	n        int           // bytes of name; longest+1 stands for all that are longer
+	n        int           // bytes of name, where longest+1 stands for all that are longer; in a request line, bytes of begin
+	begin    uint64        // first eight bytes of the request line
 	name     [longest]byte // in lower case
 	version  uint64        // last eight bytes of the request line
 	left     int64         // of the body or chunk; or its length, while that is read
@@ -122,7 +127,12 @@ func (s *scanner) requestLine(b byte) {
 		s.state, s.cr, s.trailer, s.chunked, s.sized, s.left = atLine, false, false, false, false, 0
 	case b == '\r' || b == '\n': // net/http skips blank lines after a POST, and refuses others
 	default:
-		s.state = inRequestLine
+		if s.state == beforeRequest {
+			s.state, s.n, s.begin = inRequestLine, 0, 0
+		}
+		if s.n < 8 {
+			s.n, s.begin = s.n+1, s.begin<<8|uint64(b)
+		}
 		s.version = s.version<<8 | uint64(b)
 	}
 }
@@ -208,6 +218,8 @@ func (s *scanner) endOfFields() {
 	switch {
 	case s.trailer:
 		s.state = beforeRequest
+	case s.tunnels && s.begin == connect: // the server hijacks the connection or closes it
+		s.state = passing
 	case s.chunked:
 		s.beginChunk()
 	case s.left > 0:

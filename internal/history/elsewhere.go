@@ -46,7 +46,7 @@ func (b *Book) ask(at int64) {
 		}
 	}
 	if b.files == nil && !m.empty() {
-		b.kept = append(b.kept, m)
+		b.keepInMemory(m)
 	}
 	b.mu.Unlock()
 	if b.files != nil {

@@ -5,8 +5,10 @@
 package history
 
 import (
+	"cmp"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,13 +43,15 @@ const (
 
 // Options describe a history.
 type Options struct {
-	// Dir is the state directory. Files go into its subdirectory "history". If it is empty, nothing outlives the
-	// process.
-	Dir string
+	// Dir is the state directory. If it is empty, nothing outlives the process. Files go into its subdirectory Name,
+	// which is "history" if it is empty.
+	Dir, Name string
 	// Log is the directory of the machine's event log, in which other processes write their events. Process is the
 	// signature of this process's lines, which are skipped because it reports its own events directly. If Log is
 	// empty, events of other processes are not read.
 	Log, Process string
+	// Ours reports whether an event in the log belongs to this history. Nil means that all do.
+	Ours func(*inspect.Event) bool
 	// Failed is called with write errors, the first time and then once an hour. It may be nil.
 	Failed func(error)
 }
@@ -62,13 +66,14 @@ type Book struct {
 	live    live
 	tickets latest.Map[*ticket]
 	recent  recent
-	kept    []*minute // without files, oldest first
+	kept    [][]byte // minutes without files, each encoded with its own names; oldest first
 	alarms  alarms
 	told    time.Time // when the last failure was reported
 
 	files *files // nil: history is kept in memory
 	gate  atomic.Pointer[sluice.Gate]
 	tail  *eventlog.Tail // nil: events of other processes are not read
+	ours  func(*inspect.Event) bool
 	other elsewhere
 	write sync.Mutex
 	wake  chan struct{} // signals that events are to be written
@@ -79,13 +84,16 @@ type Book struct {
 
 // Open starts a history. If files cannot be used, it does not fail and only calls Failed.
 func Open(o Options) *Book {
-	b := &Book{failed: o.Failed, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	b := &Book{failed: o.Failed, ours: o.Ours, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
 	if b.failed == nil {
 		b.failed = func(error) {}
 	}
+	if b.ours == nil {
+		b.ours = func(*inspect.Event) bool { return true }
+	}
 	b.now = newMinute(minuteOf(time.Now()))
 	if o.Dir != "" {
-		f, err := openFiles(filepath.Join(o.Dir, "history"))
+		f, err := openFiles(filepath.Join(o.Dir, cmp.Or(o.Name, "history")))
 		if err != nil {
 			b.failed(err)
 		}
@@ -114,7 +122,7 @@ func (b *Book) run() {
 		select {
 		case now := <-timer.C:
 			if b.tail != nil {
-				b.tail.Read(b.Event)
+				b.listen()
 			}
 			b.flush(now)
 			if at := minuteOf(now.Add(-askAfter)); at > asked {
@@ -148,7 +156,7 @@ func (b *Book) Close() error {
 	close(b.stop)
 	<-b.done
 	if b.tail != nil {
-		b.tail.Read(b.Event)
+		b.listen()
 		b.tail.Close()
 	}
 	b.flush(time.Time{})
@@ -187,8 +195,9 @@ func (b *Book) flush(now time.Time) {
 		}
 	}
 	if b.files == nil {
-		b.kept = append(b.kept, over...)
-		b.kept = b.kept[max(0, len(b.kept)-maxMemory):]
+		for _, m := range over {
+			b.keepInMemory(m)
+		}
 	}
 	b.mu.Unlock()
 	if b.files == nil {
@@ -198,6 +207,13 @@ func (b *Book) flush(now time.Time) {
 		b.report(b.files.add(m))
 	}
 	b.writePending()
+}
+
+// keepInMemory keeps a minute without files. Encoded it takes as little room as in a file: a minute of thousands of
+// agents would take megabytes otherwise. The caller holds mu.
+func (b *Book) keepInMemory(m *minute) {
+	b.kept = append(b.kept, encode(m, newNames()))
+	b.kept = slices.Delete(b.kept, 0, max(0, len(b.kept)-maxMemory))
 }
 
 // writeEvents writes the pending events.
@@ -244,6 +260,15 @@ func (b *Book) report(err error) {
 	if again {
 		b.failed(err)
 	}
+}
+
+// listen counts what other processes have written to the log since the last call.
+func (b *Book) listen() {
+	b.tail.Read(func(e inspect.Event) {
+		if b.ours(&e) {
+			b.Event(e)
+		}
+	})
 }
 
 // Event counts an event of a gate. It does not block.

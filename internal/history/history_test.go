@@ -427,3 +427,36 @@ func BenchmarkRequest(b *testing.B) {
 		book.Event(inspect.Event{Time: now, Kind: inspect.EventUsage, Resource: "api", Ticket: ticket, Units: map[string]int64{"input_tokens": 10}})
 	}
 }
+
+// Without files a minute of thousands of agents took megabytes, a day of them gigabytes.
+func TestMemoryWithoutFilesIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, "")
+		const minutes, agents = 5, 3 * maxAgents
+		begin := time.Now()
+		for range minutes {
+			for i := range agents {
+				b.Event(inspect.Event{Time: time.Now(), Kind: inspect.EventSend, Resource: "api", Agent: fmt.Sprint("agent-", i)})
+			}
+			time.Sleep(time.Minute)
+		}
+		synctest.Wait()
+		size := 0
+		b.mu.Lock()
+		for _, frame := range b.kept {
+			size += len(frame)
+		}
+		n := len(b.kept)
+		b.mu.Unlock()
+		if n != minutes || size > minutes*4*MaxMinute {
+			t.Errorf("%d minutes take %d bytes", n, size)
+		}
+		a := past(t, b, time.Hour, time.Minute)
+		if len(a.Resources) != 1 || a.Resources[0].Total.Sends != minutes*agents || len(a.Resources[0].Points) != minutes {
+			t.Errorf("%+v", a.Resources)
+		}
+		if a.KeptSince == nil || a.KeptSince.Sub(begin).Abs() > time.Minute {
+			t.Errorf("kept since %v, began at %v", a.KeptSince, begin)
+		}
+	})
+}

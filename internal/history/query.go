@@ -216,7 +216,8 @@ func (b *Book) visit(q *Query, a *Answer, collect func(int64, key, *row)) error 
 	defer b.write.Unlock()
 	var oldest time.Time
 	b.mu.Lock()
-	for _, m := range slices.Concat(b.kept, b.over, []*minute{b.now}) {
+	kept := slices.Clone(b.kept)
+	for _, m := range append(slices.Clone(b.over), b.now) {
 		if oldest.IsZero() && !m.empty() {
 			oldest = timeOf(m.at)
 		}
@@ -227,6 +228,14 @@ func (b *Book) visit(q *Query, a *Answer, collect func(int64, key, *row)) error 
 		}
 	}
 	b.mu.Unlock()
+	for i, frame := range kept {
+		_ = decode(frame, newNames(), func(at int64) bool { // it is whole: this process encoded it
+			if i == 0 {
+				oldest = timeOf(at)
+			}
+			return !timeOf(at + 1).Before(q.Since)
+		}, collect)
+	}
 	if b.files != nil {
 		if err := b.files.read(q.Since, q.Until, collect); err != nil {
 			return err

@@ -82,12 +82,15 @@ func newExchanges(m *maker, n *names, c *costs) *exchanges {
 }
 
 // Done counts a finished exchange of the proxy. It does not block.
-func (r *Registry) Done(x sluicehttp.Exchange) { r.proxied.add(&x) }
+func (r *Registry) Done(x sluicehttp.Exchange) { r.proxied.add(&x, r.gate.Load()) }
 
-func (p *exchanges) add(x *sluicehttp.Exchange) {
+func (p *exchanges) add(x *sluicehttp.Exchange, gate *sluice.Gate) {
 	resource, class := p.names.resources.label(x.Resource), unknown
 	if x.Ticket != "" { // the gate knows its class; otherwise the client may have stated anything
-		class = p.names.classes.label(x.Class)
+		if class = x.Class; class == "" && gate != nil { // the client stated none: the agent's own
+			class = gate.Class(x.Agent)
+		}
+		class = p.names.classes.label(class)
 	}
 	p.requests.WithLabelValues(resource, class, code(x.Status)).Inc()
 	if x.Aborted {

@@ -161,6 +161,18 @@ func busy(tb testing.TB) *Registry {
 	return r
 }
 
+// A client that states no class sends in the class of its agent.
+func TestExchangeWithoutAClassCountsForTheAgents(t *testing.T) {
+	r, _ := open(t, sluice.Config{Resources: api(), Agents: map[string]sluice.Agent{"chat": {Class: sluice.P0}}})
+	r.Done(sluicehttp.Exchange{Resource: "api", Agent: "chat", Ticket: "api.1-1", Status: 200, Aborted: true, Micros: 2_000_000, Usage: provider.Usage{CacheRead: 7}})
+	has(t, scrape(t, r),
+		`sluice_proxy_requests_total{class="p0",code="2xx",resource="api"} 1`,
+		`sluice_proxy_aborted_total{class="p0",resource="api"} 1`,
+		`sluice_cache_tokens_total{class="p0",operation="read",resource="api"} 7`,
+		`sluice_cost_dollars_total{basis="estimate",class="p0",resource="api"} 2`,
+	)
+}
+
 func TestCounts(t *testing.T) {
 	body := scrape(t, busy(t))
 	has(t, body,

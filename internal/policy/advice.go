@@ -20,6 +20,7 @@ const (
 type Facts struct {
 	Resource    string
 	Throttled7d int64 // refusals (429) in the last seven days
+	Observed    bool  // the gate only counts and holds no request
 
 	Outside      float64 // largest fraction of a limit that was used outside Sluice
 	OutsideLimit string
@@ -37,7 +38,9 @@ type Facts struct {
 	Unknown []string // limits whose size is neither configured nor stated; one "" if there are no limits
 	Use     int      // percent; 0 means 100
 	Audit   Audit
-	Callers int // callers in the audit
+	Over    int64  // microseconds: the window of the quota that the audit is about; at most a minute counts as one
+	Fullest string // the limit that the audit's ratio is about; empty: its quota
+	Callers int    // callers in the audit
 
 	GuardOff    bool
 	GuardStrict bool
@@ -63,40 +66,57 @@ type topic func(f *Facts) (setting, seen, do string)
 var topics = []topic{cycles, unknown, outside, recounted, guardOff, contention, breaker, slack, cut, strict, quota}
 
 // causes are the topics that explain refusals, the best explanation first.
-var causes = []topic{outside, recounted, guardOff, slack, unknown, use}
+var causes = []topic{observed, outside, recounted, guardOff, slack, unknown, use}
 
-// Advise returns what is worth changing, the most important first. Two or more refusals in a week come first, with
-// the setting that best fits the facts.
+// Advise returns what is worth changing, the most important first. [AdviseOnRefusals] comes before all others.
 func Advise(f Facts) []Advice {
 	var all []Advice
 	said := make(map[string]bool)
-	add := func(prefix string, about topic) bool {
-		setting, seen, do := about(&f)
-		if setting == "" || said[setting] {
-			return false
-		}
-		said[setting] = true
-		all = append(all, Advice{setting, sentence(prefix+seen) + " " + sentence(do)})
-		return true
-	}
-	if f.Throttled7d >= throttledFrom {
-		prefix := fmt.Sprintf("%d requests were refused (429) in the last 7 days, and ", f.Throttled7d)
-		for _, cause := range causes {
-			if add(prefix, cause) {
-				break
-			}
-		}
+	if a, ok := AdviseOnRefusals(f); ok {
+		all, said[a.Setting] = append(all, a), true
 	}
 	for _, about := range topics {
-		add("", about)
+		if a, ok := about.advice(&f, ""); ok && !said[a.Setting] {
+			all, said[a.Setting] = append(all, a), true
+		}
 	}
 	return all
+}
+
+// AdviseOnRefusals returns the setting that best fits two or more refusals in a week. ok is false if there were fewer.
+func AdviseOnRefusals(f Facts) (a Advice, ok bool) {
+	if f.Throttled7d < throttledFrom {
+		return a, false
+	}
+	prefix := fmt.Sprintf("%d requests were refused (429) in the last 7 days, and ", f.Throttled7d)
+	for _, cause := range causes {
+		if a, ok = cause.advice(&f, prefix); ok {
+			break
+		}
+	}
+	return a, ok
+}
+
+func (about topic) advice(f *Facts, prefix string) (a Advice, ok bool) {
+	setting, seen, do := about(f)
+	if setting == "" {
+		return a, false
+	}
+	return Advice{setting, sentence(prefix+seen) + " " + sentence(do)}, true
 }
 
 func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }
 
 // of returns the full name of a setting of the resource.
 func (f *Facts) of(setting string) string { return "resources." + f.Resource + "." + setting }
+
+func observed(f *Facts) (setting, seen, do string) {
+	if !f.Observed {
+		return
+	}
+	setting = f.of("mode")
+	return setting, "the gate only observes this resource", fmt.Sprintf("to hold requests until there is room for them, set %s: gate", setting)
+}
 
 func outside(f *Facts) (setting, seen, do string) {
 	if !(f.Outside >= outsideFrom) {
@@ -193,18 +213,49 @@ func contention(f *Facts) (setting, seen, do string) {
 	if a.Verdict != VerdictContention {
 		return
 	}
-	return "agents",
-		fmt.Sprintf("%s, %s of the quota of %s; one more like %s makes it %s", sendUpTo(f.Callers, rate(a.PeakPerMin)), percent(a.Ratio), rate(a.QuotaPerMin),
-			map[bool]string{true: "it", false: "them"}[f.Callers == 1], percent(a.OneMoreRatio)),
-		"they will queue: give the urgent ones a higher class under agents, spread their launches, or ask for a larger quota"
+	one := f.Callers == 1
+	it, will := "them", "they will queue: give the urgent ones a higher class under agents, spread their launches, or ask for a larger quota"
+	if one {
+		it, will = "it", "it will queue: let it send less, or ask for a larger quota"
+	}
+	if f.Observed {
+		will = fmt.Sprintf("mode observe holds no request, so the provider may refuse some: set %s: gate, let %s send less, or ask for a larger quota", f.of("mode"), it)
+	}
+	if f.Fullest != "" {
+		share := fmt.Sprintf("%d callers share", f.Callers)
+		if one {
+			share = "1 caller uses"
+		}
+		return "agents", fmt.Sprintf("%s the limit %s, of which %s was used at the peak", share, f.Fullest, percent(a.Ratio)), will
+	}
+	window := time.Duration(f.Over) * time.Microsecond
+	per, times := Per(window)
+	n := max(window, time.Minute).Minutes()
+	send := fmt.Sprintf("%d callers send up to %s %s if their busiest %s coincide", f.Callers, rate(a.PeakPerMin*n), per, times)
+	if one {
+		send = fmt.Sprintf("1 caller sends up to %s %s", rate(a.PeakPerMin*n), per)
+	}
+	return "agents", fmt.Sprintf("%s, %s of the quota of %s; one more like %s makes it %s", send, percent(a.Ratio), rate(a.QuotaPerMin*n), it, percent(a.OneMoreRatio)), will
 }
 
-// sendUpTo says how much the callers send per minute.
-func sendUpTo(callers int, peak string) string {
-	if callers == 1 {
-		return fmt.Sprintf("1 caller sends up to %s a minute", peak)
+// Per says in words what a quota is for, such as "a minute", and names several of these times. Less than a minute counts
+// as one.
+func Per(window time.Duration) (per, times string) {
+	switch {
+	case window <= time.Minute:
+		return "a minute", "minutes"
+	case window == time.Hour:
+		return "an hour", "hours"
+	case window == 24*time.Hour:
+		return "a day", "days"
 	}
-	return fmt.Sprintf("%d callers send up to %s a minute if their busiest minutes coincide", callers, peak)
+	text := window.Round(time.Second).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return "in " + text, "windows"
 }
 
 func breaker(f *Facts) (setting, seen, do string) {
@@ -255,8 +306,19 @@ func quota(f *Facts) (setting, seen, do string) {
 // percent and rate format a figure for people.
 func percent(part float64) string { return rate(math.Round(min(part, 1e6)*100)) + "%" }
 
+// rate has as many digits as are significant, like the figures next to it in the output of a command.
 func rate(x float64) string {
-	return strconv.FormatFloat(math.Round(min(x, 1e12)*10)/10, 'f', -1, 64)
+	switch x = min(x, 1e12); {
+	case x <= 0:
+		return "0"
+	case x < 0.01:
+		return "<0.01"
+	case x < 1:
+		return strconv.FormatFloat(x, 'f', 2, 64)
+	case x < 99.95:
+		return strings.TrimSuffix(strconv.FormatFloat(x, 'f', 1, 64), ".0")
+	}
+	return strconv.FormatFloat(math.Round(x), 'f', 0, 64)
 }
 
 // names lists names, shortened if there are many: the limits a and b.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestAdvice(t *testing.T) {
@@ -22,6 +23,8 @@ func TestAdvice(t *testing.T) {
 			{"resources.github.use", week + "nothing that is known explains it. Leave some room: resources.github.use: 85%."}}},
 		{"though half is in use", Facts{Throttled7d: 3, Use: 50}, []Advice{
 			{"resources.github.limits", week + "no more than 50% of the limits is used as it is. Compare the sizes in resources.github.limits with what the provider states."}}},
+		{"refusals in mode observe", Facts{Throttled7d: 3, Observed: true}, []Advice{
+			{"resources.github.mode", week + "the gate only observes this resource. To hold requests until there is room for them, set resources.github.mode: gate."}}},
 		{"refusals and outside use", Facts{Throttled7d: 3, Outside: 0.113, OutsideLimit: "hour", Slack: 4_000_000, SlackLimit: "hour"}, []Advice{
 			{"resources.github.reserve", week + "callers outside this gate used 12% of the limit hour with the same key. Find them and send their requests through this gate, or leave them a part: resources.github.reserve: 15%."},
 			{"resources.github.arrival_slack", "Refusals that nothing explains have widened the slack of the limit hour to 4s. If requests can take that long to arrive, keep it: resources.github.arrival_slack: 4s."}}},
@@ -35,7 +38,7 @@ func TestAdvice(t *testing.T) {
 		{"refusals and no limits", Facts{Throttled7d: 3, Unknown: []string{""}, Callers: 2, Audit: Weigh(0, []Caller{{"a", 1, 2}, {"b", 1, 2}})}, []Advice{
 			{"resources.github.limits", week + "no limit is known: none is configured, and no answer has stated one. State the provider's limits in resources.github.limits, such as {name: minute, size: 80/min}."}}},
 		{"a quota that is not known", Facts{Callers: 2, Audit: Weigh(0, []Caller{{"a", 1, 20.25}, {"b", 1, 2}})}, []Advice{
-			{"resources.github.limits", "The quota is not known, so the 22.3 a minute that callers send at most cannot be set against it. State a limit on requests in resources.github.limits."}}},
+			{"resources.github.limits", "The quota is not known, so the 22.2 a minute that callers send at most cannot be set against it. State a limit on requests in resources.github.limits."}}},
 		{"the guard is off", Facts{Throttled7d: 3, GuardOff: true}, []Advice{
 			{"resources.github.guard", week + "the arrival guard is off, so requests that bunch up on the way can pass a limit. Set resources.github.guard: auto."}}},
 		{"a strict guard is dear", Facts{GuardStrict: true, HeaderTime: 15_000_000, Window: 60_000_000}, []Advice{
@@ -43,6 +46,14 @@ func TestAdvice(t *testing.T) {
 		{"or not", Facts{GuardStrict: true, HeaderTime: 1_000_000, Window: 60_000_000}, nil},
 		{"contention", Facts{Callers: 2, Audit: Weigh(80, []Caller{{"a", 10, 48}, {"b", 10, 48}})}, []Advice{
 			{"agents", "2 callers send up to 96 a minute if their busiest minutes coincide, 120% of the quota of 80; one more like them makes it 180%. They will queue: give the urgent ones a higher class under agents, spread their launches, or ask for a larger quota."}}},
+		{"contention of one", Facts{Callers: 1, Audit: Weigh(1.0/3, []Caller{{"a", 1, 1}})}, []Advice{
+			{"agents", "1 caller sends up to 1 a minute, 300% of the quota of 0.33; one more like it makes it 600%. It will queue: let it send less, or ask for a larger quota."}}},
+		{"contention over a day", Facts{Callers: 2, Over: (24 * time.Hour).Microseconds(), Audit: Weigh(100.0/1440, []Caller{{"a", 1, 60.0 / 1440}, {"b", 1, 30.0 / 1440}})}, []Advice{
+			{"agents", "2 callers send up to 90 a day if their busiest days coincide, 90% of the quota of 100; one more like them makes it 135%. They will queue: give the urgent ones a higher class under agents, spread their launches, or ask for a larger quota."}}},
+		{"contention in mode observe", Facts{Callers: 2, Observed: true, Audit: Weigh(80, []Caller{{"a", 10, 48}, {"b", 10, 48}})}, []Advice{
+			{"agents", "2 callers send up to 96 a minute if their busiest minutes coincide, 120% of the quota of 80; one more like them makes it 180%. Mode observe holds no request, so the provider may refuse some: set resources.github.mode: gate, let them send less, or ask for a larger quota."}}},
+		{"a full limit", Facts{Callers: 2, Fullest: "tokens (model=m)", Audit: Audit{Ratio: 1, Verdict: VerdictContention, QuotaPerMin: 80}}, []Advice{
+			{"agents", "2 callers share the limit tokens (model=m), of which 100% was used at the peak. They will queue: give the urgent ones a higher class under agents, spread their launches, or ask for a larger quota."}}},
 		{"no contention", Facts{Callers: 1, Audit: Weigh(80, []Caller{{"a", 10, 48}})}, nil},
 		{"limits of unknown size", Facts{Unknown: []string{"a", "b"}}, []Advice{
 			{"resources.github.limits", "The size of the limits a and b is not known: no answer has stated it. State the size in resources.github.limits, such as size: 80/min."}}},

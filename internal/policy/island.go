@@ -151,6 +151,9 @@ func (is *Island) Add(l IslandLimit) int {
 	return k
 }
 
+// Shares reports whether the member has a share of meter k, now or later.
+func (is *Island) Shares(k int) bool { return !is.limits[k].none && is.limits[k].share > 0 }
+
 // stood returns what the member had charged itself and the pool has not given back by Start, so that others could
 // not take it. The pool may learn of an arrival before the member does. It is only certain that a request did not
 // arrive before its grant.

@@ -103,17 +103,17 @@ func (p *Pool) total() *inst {
 	return first
 }
 
-// modelLimit returns the first limit on requests per model, or -1 if there is none.
+// modelLimit returns the first limit on requests per model or key, or -1 if there is none.
 func (p *Pool) modelLimit() int {
 	for i := range p.spec.Limits {
-		if l := &p.spec.Limits[i]; l.Per == store.PerModel && l.Unit == "requests" && p.defs[i].Kind != meter.Concurrency && !p.isRetired(i) {
+		if l := &p.spec.Limits[i]; l.Per != 0 && l.Per&^store.Shared == 0 && l.Unit == "requests" && p.defs[i].Kind != meter.Concurrency && !p.isRetired(i) {
 			return i
 		}
 	}
 	return -1
 }
 
-// totalLimit returns the amount that is divided among agents. If only models have limits, it is the sum of those that
+// totalLimit returns the amount that is divided among agents. If only models or keys have limits, it is the sum of those that
 // are known.
 func (p *Pool) totalLimit() (sum int64) {
 	if in := p.total(); in != nil {
@@ -128,7 +128,7 @@ func (p *Pool) totalLimit() (sum int64) {
 	return sum
 }
 
-// ofModels returns some meter of the limit per model with a known size, or nil if there is none.
+// ofModels returns some meter of the limit per model or key with a known size, or nil if there is none.
 func (p *Pool) ofModels() *inst {
 	limit := p.modelLimit()
 	for i := int32(1); i < p.insts.End() && limit >= 0; i++ {

@@ -198,6 +198,8 @@ func (r *Replay) Config() []byte {
 	fmt.Fprintf(&b, "resources:\n  %q:\n", resource)
 	if dialect != "" {
 		fmt.Fprintf(&b, "    provider: %s\n", dialect)
+	} else {
+		b.WriteString("    # sluice serve needs the address of the API: fill it in and remove the # in front.\n    # upstream: https://api.example.com\n")
 	}
 	b.WriteString("    mode: observe\n    limits:\n")
 	for i := range r.sc.Limits {

@@ -45,11 +45,13 @@ type Replay struct {
 type ErrNoLimits struct{ Refused int }
 
 func (e *ErrNoLimits) Error() string {
-	switch e.Refused {
-	case 0:
+	switch {
+	case e.Refused == 0:
 		return "the log has no refusal that shows the provider's limits"
-	case 1:
+	case e.Refused == 1:
 		return "the log has 1 refusal, which is too few to tell the provider's limits"
+	case e.Refused >= fewRefusals:
+		return fmt.Sprintf("no limit on requests explains the log's %d refusals: tokens may be limited, or others use the same key", e.Refused)
 	}
 	return fmt.Sprintf("the log has %d refusals, which are too few to tell the provider's limits", e.Refused)
 }

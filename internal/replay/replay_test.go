@@ -237,6 +237,14 @@ func TestLimitsAreFound(t *testing.T) {
 	if !errors.As(err, &none) || none.Refused != 1 {
 		t.Errorf("one refusal: %v", err)
 	}
+	var odd strings.Builder // as many requests pass between refusals as not, however long it is since the last one
+	for n := range 60 {
+		odd.WriteString(line(float64(n*n%977), "a", []int{200, 200, 200, 200, 200, 429}[n%6], ""))
+	}
+	_, err = New(read(t, "", odd.String()), Setup{Assumptions: usual})
+	if !errors.As(err, &none) || !strings.Contains(err.Error(), "no limit on requests explains the log's 10 refusals") {
+		t.Errorf("ten refusals without a rule: %v", err)
+	}
 }
 
 // The derived files can be used: the scenario by the simulator, the configuration by the gate.

@@ -88,6 +88,14 @@ func Left(t *time.Time, now time.Time) string {
 	return Span((d + time.Second - 1).Truncate(time.Second))
 }
 
+// Lease shows how long an agent's lease lasts. An agent that only sends requests has none.
+func Lease(leased bool, expires *time.Time, now time.Time) Cell {
+	if !leased {
+		return Cell{Text: "-", Colour: Dim}
+	}
+	return Cell{Text: Left(expires, now)}
+}
+
 // For formats the time until a moment, for a sentence such as "paused for 30s". A past moment gives 0s.
 func For(t *time.Time, now time.Time) string {
 	if left := Left(t, now); left != "now" {

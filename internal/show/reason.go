@@ -1,5 +1,14 @@
 package show
 
+// Waits describes why a request waits. scope is what the pause covers that holds it, such as model=opus; empty for the
+// whole resource.
+func Waits(code, limit, scope string) string {
+	if code == "paused" && scope != "" {
+		return scope + " is paused"
+	}
+	return Reason(code, limit)
+}
+
 // Reason describes why a request waits, from the reason's code and the limit that holds it.
 func Reason(code, limit string) string {
 	the := "a limit"
@@ -49,4 +58,17 @@ func Reason(code, limit string) string {
 		return code + ": " + the
 	}
 	return code
+}
+
+// Refusal describes why a request was refused, from the reason's code, the code of what it would have waited for, and
+// the limit that would have held it.
+func Refusal(code, behind, limit string) string {
+	switch {
+	case behind == "" || behind == "none":
+	case code == "full":
+		return Reason(code, limit) + ": " + Reason(behind, limit)
+	case code == "deadline" && behind != "limit":
+		return Reason(behind, limit) + ", past its deadline"
+	}
+	return Reason(code, limit)
 }

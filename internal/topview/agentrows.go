@@ -16,24 +16,16 @@ func (m *Model) agentRows(list []*inspect.AgentStatus) *show.Table {
 	for _, a := range list {
 		row := []show.Cell{
 			{Text: s.Text(a.Name, name)}, {Text: s.Text(a.Class, 12)}, {Text: a.State, Colour: show.OfState(a.State)}, {}, {Text: show.Count(a.Used)}, {},
-			{Text: s.Text(a.Resource, name)}, m.lease(a), {Text: s.Text(a.User, name)}, {Text: s.Text(a.Machine, name)}, m.why(a, waits[a.Name]),
+			{Text: s.Text(a.Resource, name)}, show.Lease(a.Leased, a.LeaseExpiresAt, m.now), {Text: s.Text(a.User, name)}, {Text: s.Text(a.Machine, name)}, m.why(a, waits[a.Name]),
 		}
-		if a.Allocated > 0 {
-			part := float64(a.Used) / float64(a.Allocated)
+		if a.Allocated >= 0 {
+			part := float64(a.Used) / float64(max(a.Allocated, 1))
 			row[3] = show.Cell{Text: s.Bar(part, bar), Colour: show.Fullness(part)}
 			row[5].Text = show.Count(a.Allocated)
 		}
 		t.Add(row...)
 	}
 	return t
-}
-
-// lease shows how long an agent's lease lasts. An agent that only asks has none.
-func (m *Model) lease(a *inspect.AgentStatus) show.Cell {
-	if !a.Leased {
-		return show.Cell{Text: "none", Colour: show.Dim}
-	}
-	return show.Cell{Text: show.Left(a.LeaseExpiresAt, m.now)}
 }
 
 // firstWaits returns the first waiting request of each agent.
@@ -55,7 +47,7 @@ func (m *Model) why(a *inspect.AgentStatus, w *Waiting) show.Cell {
 	case len(a.PauseChain) > 0:
 		return show.Cell{Text: s.Names(a.PauseChain, " > ", chain, name), Colour: show.Amber}
 	case w != nil:
-		text := s.Text(show.Reason(w.Reason, w.Limit), 80)
+		text := s.Text(show.Waits(w.Reason, w.Limit, w.Scope), 80)
 		if when := show.In(w.ExpectedAt, m.now); when != "" {
 			text += ", goes " + when
 		}
@@ -74,7 +66,7 @@ func (m *Model) agentDetails(a *inspect.AgentStatus) (lines []string) {
 		add(show.Amber, "no new work: "+s.Names(a.PauseChain, " > ", chain, name))
 	}
 	if w := m.firstWaits()[a.Name]; w != nil {
-		text := "waits for " + s.Text(w.Resource, name) + ": " + s.Text(show.Reason(w.Reason, w.Limit), 80)
+		text := "waits for " + s.Text(w.Resource, name) + ": " + s.Text(show.Waits(w.Reason, w.Limit, w.Scope), 80)
 		if len(w.HeldBy) > 0 {
 			text += ", held by " + s.Names(w.HeldBy, ", ", 3, name)
 		}

@@ -74,8 +74,21 @@ func (m *Model) byClass(r *inspect.ResourceStatus) string {
 	return strings.Join(parts, "/")
 }
 
-// condition shows what is unusual about a resource.
+// condition shows what is unusual about a resource: first a light that holds classes back.
 func (m *Model) condition(r *inspect.ResourceStatus) show.Cell {
+	c := m.heldBy(r)
+	if r.Outage != nil || !r.LightBinds || r.Light == "green" {
+		return c
+	}
+	text := "light " + r.Light
+	if c.Text != "" {
+		text += ", " + c.Text
+	}
+	return show.Cell{Text: text, Colour: show.Amber}
+}
+
+// heldBy shows what is unusual besides the light.
+func (m *Model) heldBy(r *inspect.ResourceStatus) show.Cell {
 	if r.Outage != nil {
 		return show.Cell{Text: "store lost", Colour: show.Amber}
 	}
@@ -154,7 +167,7 @@ func (m *Model) waitingRows(list []*Waiting) *show.Table {
 		}
 		t.Add(
 			show.Cell{Text: s.Text(w.Agent, name)}, show.Cell{Text: s.Text(w.Class, 12)}, show.Cell{Text: s.Text(w.Resource, name)},
-			show.Cell{Text: fmt.Sprint(w.Position)}, expected, show.Cell{Text: s.Text(show.Reason(w.Reason, w.Limit), 80)},
+			show.Cell{Text: fmt.Sprint(w.Position)}, expected, show.Cell{Text: s.Text(show.Waits(w.Reason, w.Limit, w.Scope), 80)},
 			show.Cell{Text: s.Names(w.HeldBy, ", ", 3, name)},
 		)
 	}

@@ -55,3 +55,18 @@ func TestAgentsByClass(t *testing.T) {
 		t.Errorf("filtered by state: %v", got)
 	}
 }
+
+// A light that holds classes back is shown next to what else holds the resource; one that binds nothing is not.
+func TestALightThatBindsIsShown(t *testing.T) {
+	t.Parallel()
+	m := busy(show.Style{}, 120, 24)
+	anthropic, github := &m.data.Status.Resources[0], &m.data.Status.Resources[1]
+	github.Light = "amber"
+	if got := m.condition(github).Text; got != "observed" {
+		t.Errorf("a light that binds nothing: %q", got)
+	}
+	anthropic.LightBinds, github.LightBinds, github.Mode = true, true, "gate"
+	if a, b := m.condition(anthropic).Text, m.condition(github).Text; a != "light amber, paused 42s" || b != "light amber" {
+		t.Errorf("lights that bind: %q and %q", a, b)
+	}
+}

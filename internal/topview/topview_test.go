@@ -84,7 +84,7 @@ func fleet() Data {
 					Name: "planner", Class: "p1", User: "me", Machine: "laptop", Resource: "anthropic", Allocated: 40, Used: 2, State: "held",
 					LeaseExpiresAt: after(5 * time.Minute), Leased: true, PauseChain: []string{"planner", "writer", "indexer"}, WaitsFor: []string{"writer"},
 				},
-				{Name: "web", Class: "p0", Resource: "github", State: "active", LeaseExpiresAt: after(30 * time.Second)},
+				{Name: "web", Class: "p0", Resource: "github", Allocated: inspect.Unknown, State: "active", LeaseExpiresAt: after(30 * time.Second)},
 			},
 		},
 		Waiting: []Waiting{

@@ -102,7 +102,7 @@ func New(o Options) *Server {
 
 // Serve serves the clients of a listener until Shutdown or Close. It then returns nil.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.outer.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.outer.Serve(framing.ListenTunnels(l)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

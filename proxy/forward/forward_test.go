@@ -88,6 +88,9 @@ func TestLinksLeadToTheGatedHost(t *testing.T) {
 	}
 }
 
+// twoLengths is the end of a request with two lengths, which proxies may read differently.
+const twoLengths = "POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+
 // Connections to other hosts keep their own certificate, and every byte.
 func TestOtherHostsAreTunnelled(t *testing.T) {
 	r := begin(t, hello, nil)
@@ -120,6 +123,7 @@ func TestOtherHostsAreTunnelled(t *testing.T) {
 	}()
 	sent := make([]byte, 1<<20)
 	_, _ = rand.Read(sent)
+	copy(sent, twoLengths) // which only matters in a request to the proxy
 	head := fmt.Sprintf("CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", echo.Addr())
 	conn := r.raw(head + string(sent[:100])) // a hasty client sends at once
 	in := bufio.NewReader(conn)
@@ -145,7 +149,7 @@ func TestWholeURLsOfOtherHosts(t *testing.T) {
 	}))
 	defer other.Close()
 	r := begin(t, hello, nil)
-	c := r.raw("GET " + other.URL + "/x?y HTTP/1.1\r\nHost: " + strings.TrimPrefix(other.URL, "http://") + "\r\nX-Forwarded-For: 192.0.2.1\r\nProxy-Authorization: Basic eDp5\r\nConnection: close\r\n\r\n")
+	c := r.raw("GET " + other.URL + "/x?y HTTP/1.1\r\nHost: " + strings.TrimPrefix(other.URL, "http://") + "\r\nX-Forwarded-For: 192.0.2.1\r\nProxy-Authorization: Basic eDp5\r\nX-Sluice-Token: tok\r\nX-Sluice-Agent: a\r\nConnection: close\r\n\r\n")
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -154,8 +158,33 @@ func TestWholeURLsOfOtherHosts(t *testing.T) {
 		t.Errorf("%d %q", resp.StatusCode, text)
 	}
 	q := <-seen
-	if q.RequestURI != "/x?y" || q.Header.Get("X-Forwarded-For") != "192.0.2.1" || q.Header.Get("Proxy-Authorization") != "" || q.Header.Get("User-Agent") != "" {
+	if q.RequestURI != "/x?y" || q.Header.Get("X-Forwarded-For") != "192.0.2.1" || q.Header.Get("Proxy-Authorization") != "" || len(q.Header["X-Sluice-Token"])+len(q.Header["X-Sluice-Agent"]) > 0 || q.Header.Get("User-Agent") != "" {
 		t.Errorf("it got %s with %v", q.RequestURI, q.Header)
+	}
+}
+
+// Once a connection to another host is upgraded, its bytes are no longer read as requests.
+func TestUpgradesToOtherHosts(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		_, _ = io.CopyN(c, rw, int64(len(twoLengths)))
+	}))
+	defer other.Close()
+	r := begin(t, hello, nil)
+	c := r.raw("GET " + other.URL + "/ HTTP/1.1\r\nHost: " + strings.TrimPrefix(other.URL, "http://") + "\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	in := bufio.NewReader(c)
+	if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(resp, err)
+	}
+	_, _ = io.WriteString(c, twoLengths)
+	if got, err := io.ReadAll(in); string(got) != twoLengths {
+		t.Errorf("%q %v", got, err)
 	}
 }
 
@@ -282,6 +311,7 @@ func TestBadRequests(t *testing.T) {
 		"user":                  {connect("me@elsewhere.test:443"), 400},
 		"to the proxy itself":   {"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
 		"another scheme":        {"GET ftp://elsewhere.test/ HTTP/1.1\r\nHost: elsewhere.test\r\n\r\n", 400},
+		"two lengths":           {strings.Replace(twoLengths, "/", "http://plain.provider.test/", 1), 400},
 		"huge header":           {"CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\nX: " + strings.Repeat("x", 300<<10) + "\r\n\r\n", 431},
 		"host without a server": {connect("127.0.0.1:1"), 502},
 	} {
@@ -292,9 +322,12 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if resp.StatusCode != c.want {
-			t.Errorf("%s: %s", name, resp.Status)
+		if resp.StatusCode != c.want || !resp.Close {
+			t.Errorf("%s: %s, closes %v", name, resp.Status, resp.Close)
 		}
+	}
+	if len(r.seen) > 0 {
+		t.Errorf("%v arrived", <-r.seen)
 	}
 	if resp, _ := r.get(r.client(true), "https://"+host+"/a"); resp.StatusCode != http.StatusOK {
 		t.Errorf("afterwards: %d", resp.StatusCode)

@@ -4,7 +4,10 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/framing"
 )
 
 // transport returns the transport for requests with an absolute URL to hosts that are not gated. Clients on this
@@ -40,6 +43,11 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, client Client) 
 					p.Out.Header[name] = v
 				}
 			}
+			for name := range p.Out.Header {
+				if strings.HasPrefix(name, "X-Sluice-") { // for the gate alone: a token may be among them
+					delete(p.Out.Header, name)
+				}
+			}
 			p.Out.Host = p.In.Host
 			if _, ok := p.In.Header["User-Agent"]; !ok {
 				p.Out.Header["User-Agent"] = []string{""} // send none, instead of Go's default
@@ -49,5 +57,5 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, client Client) 
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { refuseReach(w, r.URL.Host, err) },
 		ErrorLog:     s.outer.ErrorLog,
 	}
-	p.ServeHTTP(w, r)
+	p.ServeHTTP(framing.Freed{ResponseWriter: w}, r)
 }

@@ -135,26 +135,15 @@ func (p gemini) live(x *exchange) {
 }
 
 func (t *liveTalk) handle(message []byte) {
-	var m struct {
-		Setup *struct {
-			Model  string          `json:"model"`
-			System json.RawMessage `json:"systemInstruction"`
-			Config struct {
-				MaxOutput int64 `json:"maxOutputTokens"`
-			} `json:"generationConfig"`
-		} `json:"setup"`
-		Client *struct {
-			Turns    json.RawMessage `json:"turns"`
-			Complete bool            `json:"turnComplete"`
-		} `json:"clientContent"`
-		Realtime *struct {
-			Text        string           `json:"text"`
-			ActivityEnd *json.RawMessage `json:"activityEnd"`
-			StreamEnd   bool             `json:"audioStreamEnd"` // ends the user's turn, like activityEnd
-		} `json:"realtimeInput"`
-		Tool json.RawMessage `json:"toolResponse"`
+	var setup struct {
+		Model  string          `json:"model"`
+		System json.RawMessage `json:"systemInstruction"`
+		Config struct {
+			MaxOutput int64 `json:"maxOutputTokens"`
+		} `json:"generationConfig"`
 	}
-	if json.Unmarshal(message, &m) != nil {
+	m := members(message)
+	if m == nil || m["setup"] != nil && json.Unmarshal(m["setup"], &setup) != nil {
 		t.s.close(websocket.StatusInvalidFramePayloadData, "Invalid JSON payload received.")
 		return
 	}
@@ -162,24 +151,28 @@ func (t *liveTalk) handle(message []byte) {
 	defer t.mu.Unlock()
 	starts := false
 	switch {
-	case m.Setup != nil:
-		t.model, t.most = strings.TrimPrefix(m.Setup.Model, "models/"), m.Setup.Config.MaxOutput
-		t.items = [][]byte{compact(m.Setup.System)}
+	case m["setup"] != nil:
+		t.model, t.most = strings.TrimPrefix(setup.Model, "models/"), setup.Config.MaxOutput
+		t.items = [][]byte{compact(setup.System)}
 		t.s.send(obj{{"setupComplete", obj{}}})
 		return
 	case t.model == "":
 		t.s.close(websocket.StatusPolicyViolation, "setup must be the first message and only the first")
 		return
-	case m.Client != nil:
-		t.items = append(t.items, compact(m.Client.Turns))
-		starts = m.Client.Complete
-	case m.Realtime != nil:
-		starts = m.Realtime.Text != "" || m.Realtime.ActivityEnd != nil || m.Realtime.StreamEnd
+	case m["clientContent"] != nil:
+		client := members(m["clientContent"])
+		t.items = append(t.items, compact(client["turns"]))
+		starts = string(client["turnComplete"]) == "true"
+	case m["realtimeInput"] != nil:
+		input := members(m["realtimeInput"])
+		said := text(input["text"])
+		// audioStreamEnd ends the user's turn, like activityEnd.
+		starts = said != "" || input["activityEnd"] != nil || string(input["audioStreamEnd"]) == "true"
 		if starts {
-			t.items = append(t.items, encode(m.Realtime.Text))
+			t.items = append(t.items, encode(said))
 		}
-	case len(m.Tool) > 0:
-		t.items = append(t.items, compact(m.Tool))
+	case m["toolResponse"] != nil:
+		t.items = append(t.items, compact(m["toolResponse"]))
 		starts = true
 	}
 	if !starts {

@@ -3,6 +3,7 @@ package mock
 import (
 	"encoding/json"
 	"io"
+	"strconv"
 	"sync"
 	"time"
 
@@ -23,6 +24,8 @@ type Entry struct {
 	// Agent is the request's X-Agent-Id, cut to 256 bytes.
 	Agent string `json:"agent,omitempty"`
 	Model string `json:"model,omitempty"`
+	// Retry is set if the client's SDK states that it sends the request again.
+	Retry bool `json:"retry,omitempty"`
 	// Outcome is accepted, throttled or failed, as [Stats] counts them.
 	Outcome string `json:"outcome"`
 }
@@ -37,7 +40,8 @@ func (j *journal) add(x *exchange, at store.Time, outcome string) {
 	if j.to == nil {
 		return
 	}
-	e := Entry{Time: time.UnixMicro(int64(at)).UTC(), Agent: cut(x.r.Header.Get("X-Agent-Id")), Model: cut(x.model), Outcome: outcome}
+	again, _ := strconv.Atoi(x.r.Header.Get("X-Stainless-Retry-Count")) // 0 without one
+	e := Entry{Time: time.UnixMicro(int64(at)).UTC(), Agent: cut(x.r.Header.Get("X-Agent-Id")), Model: cut(x.model), Retry: again > 0, Outcome: outcome}
 	line, err := json.Marshal(e)
 	if err != nil {
 		return // the time is after the year 9999

@@ -32,6 +32,7 @@ func TestLogHasEveryRequestThatCounts(t *testing.T) {
 		r.Header.Set("X-Agent-Id", "w7")
 		if fault != "" {
 			r.Header.Set("X-Mock", fault)
+			r.Header.Set("X-Stainless-Retry-Count", "1")
 		}
 		m.ServeHTTP(httptest.NewRecorder(), r)
 	}
@@ -50,9 +51,12 @@ func TestLogHasEveryRequestThatCounts(t *testing.T) {
 		if !e.Time.Equal(begin) || e.Agent != "w7" {
 			t.Errorf("the log has %+v", e)
 		}
+		if e.Retry {
+			e.Outcome += " retry"
+		}
 		outcomes = append(outcomes, e.Outcome)
 	}
-	if got := strings.Join(outcomes, " "); got != "accepted failed throttled accepted throttled" {
+	if got := strings.Join(outcomes, " "); got != "accepted failed retry throttled retry accepted throttled" {
 		t.Errorf("outcomes are %q", got)
 	}
 	if strings.Contains(log.String(), "secret") {

@@ -12,18 +12,12 @@ const pathRealtime = "/v1/realtime"
 // socket serves the responses API over a WebSocket.
 func (p openai) socket(x *exchange) {
 	x.upgrade(nil, func(s *socket, message []byte) {
-		var event struct {
-			Type   string `json:"type"`
-			Stream string `json:"stream_id"`
-		}
-		if json.Unmarshal(message, &event) != nil {
-			event.Type = ""
-		}
+		event := members(message)
 		w := &eventual{recorded: recorded{header: http.Header{}}, s: s}
-		if event.Stream != "" {
-			w.extra = []field{{"stream_id", event.Stream}}
+		if stream := text(event["stream_id"]); stream != "" {
+			w.extra = []field{{"stream_id", stream}}
 		}
-		switch event.Type {
+		switch text(event["type"]) {
 		case "response.create":
 			s.serve(s.ctx, message, w, func(x *exchange) {
 				p.hello(w.header)
@@ -73,7 +67,7 @@ func (t *talk) session(kind string) obj {
 
 // realtimeEvent is the relevant part of a client's message.
 type realtimeEvent struct {
-	Type     string          `json:"type"`
+	Type     string          `json:"-"`
 	ID       string          `json:"event_id"`
 	Item     json.RawMessage `json:"item"`
 	Audio    string          `json:"audio"`
@@ -91,8 +85,8 @@ type realtimeEvent struct {
 
 func (t *talk) handle(message []byte) {
 	var e realtimeEvent
-	if json.Unmarshal(message, &e) != nil {
-		e.Type = ""
+	if json.Unmarshal(message, &e) == nil {
+		e.Type = text(members(message)["type"])
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -87,6 +87,25 @@ func (s *socket) serve(ctx context.Context, message []byte, w http.ResponseWrite
 	})
 }
 
+// members returns the members of a JSON object by their exact names, or nil if it is not an object. Providers tell
+// cases apart; encoding/json does not when it fills a struct.
+func members(object []byte) map[string]json.RawMessage {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(object, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+// text returns a JSON string, or "" for any other value.
+func text(value []byte) string {
+	var s string
+	if json.Unmarshal(value, &s) != nil {
+		return ""
+	}
+	return s
+}
+
 // recorded keeps the response to a message instead of sending it.
 type recorded struct {
 	header http.Header

@@ -80,3 +80,6 @@ func StopTouching(p store.Pool) (resume func()) {
 	st.touching.Lock()
 	return st.touching.Unlock
 }
+
+// Recent reports whether a reading of a large pool may be shared.
+var Recent = recent

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/internal/pool"
+	"github.com/sluicehq/sluice/internal/reading"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/redisstore/internal/outage"
 )
@@ -26,6 +28,7 @@ var (
 	_ store.Recorder = (*handle)(nil)
 	_ store.Crowd    = (*handle)(nil)
 	_ store.Alarm    = (*handle)(nil)
+	_ store.Glancer  = (*handle)(nil)
 )
 
 func (st *state) newHandle(spec store.Spec) *handle {
@@ -79,8 +82,28 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 func (h *handle) Crowded() bool { return h.state.crowded.Load() }
 
 // Snapshot implements [store.Pool]. It first lets the pool apply what time alone has changed.
-func (h *handle) Snapshot(ctx context.Context) (s store.Snapshot, err error) {
-	err = h.look(ctx, func(p *pool.Pool, now store.Time) {
+func (h *handle) Snapshot(ctx context.Context) (store.Snapshot, error) { return h.snapshot(ctx, 0) }
+
+// A pool of this many fields is large: a reading keeps Redis and this process busy for tens of milliseconds. The views of
+// a daemon then share one for ten times as long as it took, at most largeAge. A reading that took longer than largeAge is
+// shared for as long as it took, so that a busy machine does not spend all its time reading.
+const (
+	largeFields = 8192
+	largeAge    = time.Second
+)
+
+// recent reports whether a reading of a large pool may be shared. Readers that want an exact state give age 0.
+func recent(sinceEnd, took, age time.Duration) bool {
+	return age > 0 && sinceEnd < min(10*took, max(age, took))
+}
+
+// Glance implements [store.Glancer].
+func (h *handle) Glance(ctx context.Context) (store.Snapshot, error) {
+	return h.snapshot(ctx, largeAge)
+}
+
+func (h *handle) snapshot(ctx context.Context, age time.Duration) (s store.Snapshot, err error) {
+	err = h.look(ctx, age, func(p *pool.Pool, now store.Time) {
 		s = p.Snapshot(now)
 		there, inForce := p.Limits()
 		limitmap.Of(h.Spec.Limits, there, inForce).Snapshot(&s)
@@ -90,28 +113,44 @@ func (h *handle) Snapshot(ctx context.Context) (s store.Snapshot, err error) {
 
 // History implements [store.Recorder].
 func (h *handle) History(ctx context.Context, since store.Time) (past store.History, err error) {
-	err = h.look(ctx, func(p *pool.Pool, now store.Time) { past = p.History(now, since) })
+	err = h.look(ctx, 0, func(p *pool.Pool, now store.Time) { past = p.History(now, since) })
 	return past, err
 }
 
-// look calls f with a copy of the pool.
-func (h *handle) look(ctx context.Context, f func(p *pool.Pool, now store.Time)) error {
+// look calls f with a copy of the pool. The copy of a large pool may have the given age.
+func (h *handle) look(ctx context.Context, age time.Duration, f func(p *pool.Pool, now store.Time)) error {
+	if h.closed.Load() {
+		return store.ErrClosed
+	}
 	st := h.state
-	if err := h.Apply(ctx, nil); err != nil {
-		return err
-	}
-	if err := st.lossError(); err != nil {
-		return err
-	}
-	c, err := st.read(ctx)
+	c, err := st.reading.Get(ctx, func(ctx context.Context) (*contents, error) { return st.copyFor(ctx, h) }, func(last reading.Last[*contents]) bool {
+		return len(last.Value.fields) >= largeFields && recent(last.Age-last.Took, last.Took, age) && !st.isLost.Load()
+	})
 	if err != nil {
 		return err
 	}
-	if c == nil {
-		return unavailable(errGone)
-	}
+	c.mu.Lock() // several callers may share it
+	defer c.mu.Unlock()
 	f(c.core, c.now)
 	return nil
+}
+
+// copyFor reads a copy of the pool, for a session that may be closed meanwhile.
+func (st *state) copyFor(ctx context.Context, h *handle) (*contents, error) {
+	if err := st.applyFor(ctx, h, nil); err != nil {
+		return nil, err
+	}
+	if err := st.lossError(); err != nil {
+		return nil, err
+	}
+	c, err := st.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		return nil, unavailable(errGone)
+	}
+	return c, nil
 }
 
 // Watch implements [store.Pool].

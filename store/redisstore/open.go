@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/oplog"
@@ -297,7 +298,9 @@ type contents struct {
 	meta
 	now    store.Time
 	fields map[string]string
-	core   *pool.Pool
+
+	mu   sync.Mutex // guards core where callers share a reading
+	core *pool.Pool
 }
 
 // read makes the script write all of the pool to its hash, and reads it. It returns nil if there is no pool.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/ctxlock"
 	"github.com/sluicehq/sluice/internal/pool"
+	"github.com/sluicehq/sluice/internal/reading"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/redisstore/internal/outage"
 )
@@ -72,6 +73,7 @@ type state struct {
 
 	listener listener
 	combiner combiner
+	reading  reading.Shared[*contents]
 }
 
 func newState(s *Store, name string) *state {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"mime"
 	"net/http"
 	"net/url"
 	"os"
@@ -83,26 +84,59 @@ func Open(ctx context.Context, address string, opts ...Option) (*Store, error) {
 // Config asks the daemon at an address for its public configuration, for processes without one of their own. It
 // returns a file for package config.
 func Config(ctx context.Context, address string) ([]byte, error) {
-	return get(ctx, address, "/v1/store", "/config")
+	a, err := get(ctx, address, "/v1/store", "/config", answerWithin, "application/yaml")
+	return a.JSON, err
 }
 
 // Status asks the daemon at an address for its status, which it knows even while its own store is out of reach. It returns
 // the JSON of GET /v1/status.
 func Status(ctx context.Context, address string) ([]byte, error) {
-	return get(ctx, address, "/v1", "/status")
+	a, err := get(ctx, address, "/v1", "/status", answerWithin, "application/json")
+	return a.JSON, err
 }
 
-func get(ctx context.Context, address, under, path string) ([]byte, error) {
+// Answer is an answer that a daemon makes with the help of its event log.
+type Answer struct {
+	JSON []byte
+	// EventLog is the name of that log, followed by the labels of the events that count. It is empty if the daemon does
+	// not say.
+	EventLog []string
+}
+
+// Report asks the daemon at an address what was sent since a moment, with the figures of each minute. It returns the JSON
+// of GET /v1/report.
+func Report(ctx context.Context, address string, since time.Time) (Answer, error) {
+	return get(ctx, address, "/v1", "/report?minutes=true&since="+url.QueryEscape(since.UTC().Format(time.RFC3339Nano)), reportWithin, "application/json")
+}
+
+// Why asks the daemon at an address who waits and who was refused: at one resource, or at all if it is empty; of one agent,
+// or of all. It returns the JSON of GET /v1/why, with at most one waiting request.
+func Why(ctx context.Context, address, resource, agent string) (Answer, error) {
+	q := url.Values{"resource": {resource}, "agent": {agent}, "limit": {"1"}}
+	return get(ctx, address, "/v1", "/why?"+q.Encode(), lookWithin, "application/json")
+}
+
+// get returns what the daemon answers at a path. An answer of another type is not a daemon's.
+func get(ctx context.Context, address, under, path string, within time.Duration, kind string) (Answer, error) {
 	base, token, socket, err := parse(address)
 	if err != nil {
-		return nil, err
+		return Answer{}, err
 	}
 	l := newTransport(base, token, socket)
 	l.under = under
 	defer l.http.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	return l.read(ctx, http.MethodGet, path, nil, "")
+	resp, err := l.send(ctx, http.MethodGet, path, nil, "")
+	if err != nil {
+		return Answer{}, err
+	}
+	if is, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); is != kind {
+		_ = resp.Body.Close() // it is not read
+		return Answer{}, l.stranger()
+	}
+	text, err := l.body(resp)
+	return Answer{text, strings.Fields(resp.Header.Get(wire.EventLogHeader))}, err
 }
 
 // parse splits an address. Its errors do not show the address, because it may contain a token.

@@ -21,7 +21,8 @@ import (
 const (
 	dialWithin   = 2 * time.Second
 	answerWithin = 3 * time.Second
-	lookWithin   = 5 * time.Second // for large or expensive answers
+	lookWithin   = 5 * time.Second  // for large or expensive answers
+	reportWithin = 30 * time.Second // the daemon reads its whole event log
 )
 
 // maxAnswer bounds an answer. A snapshot with every list full has some megabytes.
@@ -128,6 +129,11 @@ func (l *transport) send(ctx context.Context, method, path string, body []byte, 
 	return nil, l.refused(resp)
 }
 
+// stranger is the error for another server at the daemon's address.
+func (l *transport) stranger() error {
+	return hinted(fmt.Errorf("%s does not answer: another server is there", l.name), "`sluice serve` says where it listens when it starts")
+}
+
 // refused converts an error response into an error.
 func (l *transport) refused(resp *http.Response) error {
 	var p struct{ Detail, Hint string }
@@ -182,6 +188,9 @@ func (l *transport) ask(ctx context.Context, method, path string, body, answer a
 		err = json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(answer)
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<10))
 	}
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return l.stranger()
+	}
 	if err != nil {
 		return unavailable(fmt.Errorf("%s: %w", l.name, err))
 	}
@@ -206,6 +215,11 @@ func (l *transport) read(ctx context.Context, method, path string, body []byte, 
 	if err != nil {
 		return nil, err
 	}
+	return l.body(resp)
+}
+
+// body reads the whole answer.
+func (l *transport) body(resp *http.Response) ([]byte, error) {
 	defer func() { _ = resp.Body.Close() }() // it was only read
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {

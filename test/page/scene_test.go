@@ -257,6 +257,7 @@ func everyday(now time.Time) (anthropic, openai, github inspect.ResourceStatus) 
 	anthropic = resource("anthropic", inspect.StateFlowing, "requests pass without waiting",
 		limit("requests", "requests", "bucket", time.Minute, 120, 74), limit("input", "input_tokens", "bucket", time.Minute, 400_000, 212_118), limit("output", "output_tokens", "bucket", time.Minute, 80_000, 12_400))
 	anthropic.InFlight, anthropic.LastSend, anthropic.Throttled7d = 7, in(now, -time.Second), 2
+	anthropic.Advice = &inspect.Advice{Setting: "resources.anthropic.use", Text: "2 requests were refused (429) in the last 7 days, and nothing that is known explains it. Leave some room: resources.anthropic.use: 95%."}
 	opus := limit("requests", "requests", "bucket", time.Minute, 50, 21)
 	opus.Learned, anthropic.Limits[0].Learned = true, true
 	opus.Scope = "model=opus-4"
@@ -402,7 +403,7 @@ func storeAway(now time.Time) *scene {
 	events := []inspect.Event{{Time: now.Add(-30 * time.Second).UTC(), Kind: "store_lost", Resource: "anthropic", Mode: "share", Error: "dial tcp 10.0.0.5:6379: connection refused"}}
 	return &scene{
 		name: "store-away", status: inspect.Status{Resources: list}, recent: requests(now), past: history(now, work(), fleet, events),
-		says: []string{"degraded", "All 3 resources are degraded: the store is out of reach", "goes on within its share", "not known now", "store lost", "it goes on within its share"},
+		says: []string{"degraded", "All 3 resources are degraded: the store is out of reach", "goes on within its share", "not known now", "store lost", "it holds requests for 3 s, then goes on within its share"},
 	}
 }
 

@@ -244,6 +244,13 @@ func TestEveryStateOnEveryFace(t *testing.T) {
 			w.send()
 			w.hold()
 		}},
+		{"refusing", inspect.StateQueueing, "the limit minute is full (2 of 2 used): requests that need it wait or are refused", false, func(w *world) {
+			w.send()
+			w.send()
+			for !strings.Contains(w.get("/v1/status"), `"queueing"`) { // the pool knows to the second when an agent asked
+				w.ask("acquire", "api", "--agent", "hasty", "--wait", "0")
+			}
+		}},
 		{"paused by a person", inspect.StatePaused, "maintenance", false, func(w *world) {
 			w.send()
 			w.sluice("pause", "api", "--for", "1h", "--reason", "maintenance")

@@ -550,3 +550,45 @@ func TestRealtimeProviderMisbehaves(t *testing.T) {
 		})
 	}
 }
+
+// A message that the gate cannot read used to pass as one that starts nothing, and the provider read it as a start.
+func TestAMessageThatCannotBeReadStartsNoResponse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, strict, roomy(), nil, nil)
+		v := s.connect(realtimePath)
+		v.hear()
+		for name, message := range map[string]string{
+			"deep":   `{"a":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `,"type":"response.create","event_id":"mine"}`,
+			"twice":  `{"type":"response.create","type":"session.update"}`,
+			"broken": `{"type":"response.create"`,
+		} {
+			v.say(message)
+			if h := v.until("error", "response.done"); h.Status != http.StatusBadRequest || h.Error.Code != "invalid_request_error" || !strings.Contains(h.Error.Message, "cannot be read") {
+				t.Errorf("%s: %+v", name, h)
+			}
+		}
+		if n := s.mock.Stats().Arrived; n != 0 {
+			t.Errorf("%d responses were started", n)
+		}
+		if h := v.ask(1); h.Response.Status != "completed" { // the connection goes on
+			t.Errorf("%+v", h)
+		}
+		s.sameBooks(1)
+	})
+}
+
+// The mock answered "Type" like "type", as no provider does.
+func TestTheMockTellsCasesApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, strict, roomy(), nil, nil)
+		v := s.connect(realtimePath)
+		v.hear()
+		v.say(`{"Type":"response.create"}`)
+		if h := v.until("error", "response.done"); h.Error.Code != "invalid_value" {
+			t.Errorf("%+v", h)
+		}
+		if n := s.mock.Stats().Arrived; n != 0 {
+			t.Errorf("%d responses were started", n)
+		}
+	})
+}

@@ -47,7 +47,7 @@ class Client:
         ssl_context: Optional[ssl.SSLContext] = None,
     ) -> None:
         if not timeout > 0:
-            raise ValueError("timeout: a number of seconds above 0 is wanted")
+            raise ValueError(f"timeout must be above 0 seconds, got {timeout!r}")
         if token is None:
             token = os.environ.get("SLUICE_TOKEN", "")
         self._wire = Wire(url or os.environ.get("SLUICE_URL") or DEFAULT_URL, token, timeout, ssl_context)
@@ -71,7 +71,7 @@ class Client:
         tool: Optional[str] = None,
         model: Optional[str] = None,
         key: Optional[str] = None,
-        units: Optional[Mapping[str, int]] = None,
+        units: Optional[Mapping[str, float]] = None,
         wait: Optional[float] = None,
         emergency: bool = False,
         retry: bool = False,
@@ -80,8 +80,8 @@ class Client:
         abort: Optional[Abort] = None,
     ) -> Ticket:
         """Waits for the turn, up to ``wait`` seconds (30 if it is not said; 0 does not wait; 600 at most), and returns a
-        ticket. ``units`` is what the request costs, one request if it is not said; ``ttl`` how many seconds the ticket lives
-        unless it is ended. ``key`` is the label of the API key, as ``sluice key NAME`` prints it; never send the key itself.
+        ticket. ``units`` is what the request costs, one request if it is not said; ``usd`` is in dollars. ``ttl`` is how many
+        seconds the ticket lives unless it is ended. ``key`` is the label of the API key, as ``sluice key NAME`` prints it; never send the key itself.
         RefusedNow tells that the turn did not come, Refused that it never will. ``abort`` breaks the waiting off from
         another thread."""
         wait_ms, extra = self._waiting(wait)
@@ -239,7 +239,7 @@ class Client:
         """Ends a pause."""
         self._call("POST", _resource(resource) + "/resume", {})
 
-    def route(self, task: str, units: Optional[Mapping[str, int]] = None) -> Route:
+    def route(self, task: str, units: Optional[Mapping[str, float]] = None) -> Route:
         """The model to use now for a task."""
         body: Json = {"task": task}
         if units is not None:
@@ -279,7 +279,7 @@ class Client:
     def _agent_path(self, agent: Optional[str]) -> str:
         name = agent or self.agent
         if not name:
-            raise ValueError("agent: say who it is, here, in Client(agent=...) or in SLUICE_AGENT")
+            raise ValueError("agent is missing: give it here, in Client(agent=...) or in SLUICE_AGENT")
         return "/v1/agents/" + quote(name, safe="")
 
     @staticmethod
@@ -295,7 +295,7 @@ def _resource(name: str) -> str:
 
 def _ms(name: str, seconds: float) -> int:
     if not 0 <= seconds <= 10**7:
-        raise ValueError(f"{name}: a number of seconds from 0 on is wanted")
+        raise ValueError(f"{name} must be 0 to {10**7} seconds, got {seconds!r}")
     return math.ceil(seconds * 1000)
 
 

@@ -25,7 +25,7 @@ class Lease:
 
     def __init__(self, client: "Client", agent: Optional[str], every: float, **said: Any) -> None:
         if not every > 0:
-            raise ValueError("every: a number of seconds above 0 is wanted")
+            raise ValueError(f"every must be above 0 seconds, got {every!r}")
         self._client = client
         self._agent = agent
         self._every = every

@@ -32,7 +32,7 @@ class Ticket:
         self._lock = threading.Lock()
         self._ended = False
         self._sent = not explicit
-        self._usage: Optional[Mapping[str, int]] = None
+        self._usage: Optional[Mapping[str, float]] = None
         self.id: str = granted["ticket"]
         self.resource: str = granted.get("resource", "")
         self.agent: str = granted.get("agent", "")
@@ -75,12 +75,13 @@ class Ticket:
         got = self._client._call("POST", self._path("/renew"), {"wait_ms": wait_ms}, extra=extra, again=False)
         self.id = got["ticket"]
 
-    def used(self, usage: Mapping[str, int]) -> None:
+    def used(self, usage: Mapping[str, float]) -> None:
         """Remembers what was really used, by unit, for when the block is left."""
         self._usage = dict(usage)
 
-    def close(self, usage: Optional[Mapping[str, int]] = None) -> None:
-        """Ends it: the request is over. ``usage`` is what it really used, by unit; what is not named keeps its estimate."""
+    def close(self, usage: Optional[Mapping[str, float]] = None) -> None:
+        """Ends it: the request is over. ``usage`` is what it really used, by unit (``usd`` in dollars);
+        what is not named keeps its estimate."""
         usage = self._usage if usage is None else usage
         self._end("POST", "/close", {"usage": dict(usage)} if usage else {})
 

@@ -80,18 +80,18 @@ class Wire:
         self._prefix = ""
         self._unix = ""
         if token and any(c in token for c in "\r\n\0"):
-            raise ValueError("the token has a line break in it")
+            raise ValueError("token must not contain a line break or a NUL")
         if url.startswith("unix:"):
             path = url[len("unix:") :]
             self._unix = path[2:] if path.startswith("//") else path
             if not self._unix:
-                raise ValueError("unix: needs the path of a socket, as in unix:/run/sluice.sock")
+                raise ValueError("url unix: needs the path of a socket, such as unix:/run/sluice.sock")
             return
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("url: http://HOST:PORT, https://HOST:PORT or unix:PATH is wanted")
+            raise ValueError("url must be http://HOST:PORT, https://HOST:PORT or unix:PATH")
         if parts.username is not None or parts.query or parts.fragment:
-            raise ValueError("url: only an address and a path may be in it; a token goes into token=")
+            raise ValueError("url must contain only an address and a path; pass a token as token=...")
         self._tls = parts.scheme == "https"
         self._host, self._port = parts.hostname, parts.port
         self._prefix = parts.path.rstrip("/")

@@ -40,13 +40,13 @@ class AsyncTicket:
     def sending(self) -> None:
         self.ticket.sending()
 
-    def used(self, usage: Mapping[str, int]) -> None:
+    def used(self, usage: Mapping[str, float]) -> None:
         self.ticket.used(usage)
 
     async def answer(self, status: int, headers: Optional[Headers] = None, body: Optional[Body] = None) -> Verdict:
         return await self._owner._quick(self.ticket.answer, status, headers, body)
 
-    async def close(self, usage: Optional[Mapping[str, int]] = None) -> None:
+    async def close(self, usage: Optional[Mapping[str, float]] = None) -> None:
         await self._owner._quick(self.ticket.close, usage)
 
     async def cancel(self) -> None:
@@ -147,7 +147,7 @@ class AsyncClient:
     async def resume(self, resource: str) -> None:
         await self._quick(self.client.resume, resource)
 
-    async def route(self, task: str, units: Optional[Mapping[str, int]] = None) -> Route:
+    async def route(self, task: str, units: Optional[Mapping[str, float]] = None) -> Route:
         return await self._quick(self.client.route, task, units)
 
     async def status(self) -> Json:

@@ -41,7 +41,7 @@ class Fleet(Case):
         with self.assertRaises(sluice.Refused):
             with bob.lease("eve"):
                 self.fail("it was taken")
-        with self.assertRaises(ValueError):
+        with self.assertRaisesRegex(ValueError, r"^every must be above 0 seconds, got 0$"):
             self.client.lease("x", every=0)
 
     def test_lease_survives_a_failure(self) -> None:

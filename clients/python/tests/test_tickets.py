@@ -61,6 +61,11 @@ class Tickets(Case):
             if not unpriced:
                 self.assertAlmostEqual(spent["used_usd"], 0.1 * 5 + 0.05 * 25)  # opus 4.5: 5 and 25 dollars a million
 
+    def test_stated_dollars_are_dollars(self) -> None:
+        self.client.acquire("models", agent="dollars", units={"usd": 0.5}).close({"usd": 0.02})
+        spent = next(b for b in self.client.status()["budgets"] if b["who"] == "dollars")
+        self.assertAlmostEqual(spent["used_usd"], 0.02)
+
     def test_refused_now_tells_when(self) -> None:
         for _ in range(2):
             self.client.acquire("hourly").close()
@@ -89,7 +94,7 @@ class Tickets(Case):
             self.client.acquire("wide", wait=3600)
         with self.assertRaises(sluice.NotFound):
             self.client.route("cooking")
-        with self.assertRaises(ValueError):
+        with self.assertRaisesRegex(ValueError, r"^wait must be 0 to 10000000 seconds, got -1$"):
             self.client.acquire("wide", wait=-1)
 
     def test_many_threads(self) -> None:

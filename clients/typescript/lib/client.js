@@ -18,7 +18,7 @@ export class Client {
   #warn;
 
   constructor({ url, token, agent, timeoutMs = 10_000, tls, onWarning } = {}) {
-    if (!(timeoutMs > 0 && timeoutMs < 2 ** 30)) throw new TypeError("timeoutMs: a number of milliseconds above 0 is wanted");
+    if (!(timeoutMs > 0 && timeoutMs < 2 ** 30)) throw new TypeError(`timeoutMs must be above 0 and below ${2 ** 30} milliseconds, got ${timeoutMs}`);
     const env = process.env;
     const bearer = token ?? env.SLUICE_TOKEN ?? "";
     this.#wire = new Wire({ url: url || env.SLUICE_URL || DEFAULT_URL, token: bearer, timeoutMs, tls });
@@ -206,7 +206,7 @@ export class Client {
 
   #agentPath(agent) {
     const name = agent || this.agent;
-    if (!name) throw new TypeError("agent: say who it is, here, in new Client({ agent }) or in SLUICE_AGENT");
+    if (!name) throw new TypeError("agent is missing: give it here, in new Client({ agent }) or in SLUICE_AGENT");
     return path("agents", name);
   }
 }
@@ -216,7 +216,7 @@ function path(kind, name) {
 }
 
 function whole(name, ms) {
-  if (!(ms >= 0 && ms < 2 ** 30)) throw new TypeError(`${name}: a number of milliseconds from 0 on is wanted`);
+  if (!(ms >= 0 && ms < 2 ** 30)) throw new TypeError(`${name} must be 0 or more and below ${2 ** 30} milliseconds, got ${ms}`);
   return Math.ceil(ms);
 }
 

@@ -13,7 +13,7 @@ export class Lease {
   #closed = false;
 
   constructor(client, agent, { everyMs = 60_000, ...said }, warn) {
-    if (!(everyMs > 0 && everyMs < 2 ** 31)) throw new TypeError("everyMs: a number of milliseconds above 0 is wanted");
+    if (!(everyMs > 0 && everyMs < 2 ** 31)) throw new TypeError(`everyMs must be above 0 and below ${2 ** 31} milliseconds, got ${everyMs}`);
     this.#client = client;
     this.#agent = agent;
     this.#everyMs = everyMs;

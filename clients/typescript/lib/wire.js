@@ -21,14 +21,14 @@ export class Wire {
   #closed = false;
 
   constructor({ url, token, timeoutMs, tls }) {
-    if (/[\r\n\0]/.test(token)) throw new TypeError("the token has a line break in it");
+    if (/[\r\n\0]/.test(token)) throw new TypeError("token must not contain a line break or a NUL");
     this.url = url;
     this.#token = token;
     this.#timeoutMs = timeoutMs;
     const options = { keepAlive: true, maxFreeSockets: keep, timeout: stale, scheduling: "lifo" };
     if (url.startsWith("unix:")) {
       const socketPath = url.slice("unix:".length).replace(/^\/\/(?=\/)/, "");
-      if (socketPath === "") throw new TypeError("unix: needs the path of a socket, as in unix:/run/sluice.sock");
+      if (socketPath === "") throw new TypeError("url unix: needs the path of a socket, such as unix:/run/sluice.sock");
       this.#target = { socketPath, host: "localhost" };
       this.#agent = new http.Agent(options);
       this.#request = http.request;
@@ -41,10 +41,10 @@ export class Wire {
       u = undefined;
     }
     if (u === undefined || (u.protocol !== "http:" && u.protocol !== "https:")) {
-      throw new TypeError("url: http://HOST:PORT, https://HOST:PORT or unix:PATH is wanted");
+      throw new TypeError("url must be http://HOST:PORT, https://HOST:PORT or unix:PATH");
     }
     if (u.username !== "" || u.password !== "" || u.search !== "" || u.hash !== "") {
-      throw new TypeError("url: only an address and a path may be in it; a token goes into token");
+      throw new TypeError("url must contain only an address and a path; pass a token as token");
     }
     this.#prefix = u.pathname.replace(/\/+$/, "");
     this.#target = { host: u.hostname.replace(/^\[|\]$/g, ""), port: u.port === "" ? undefined : Number(u.port) };

@@ -53,6 +53,13 @@ test("usage is priced", async (t) => {
   }
 });
 
+test("stated dollars are dollars", async (t) => {
+  const client = made(t);
+  await (await client.acquire("models", { agent: "dollars", units: { usd: 0.5 } })).close({ usd: 0.02 });
+  const spent = (await client.status()).budgets.find((b) => b.who === "dollars");
+  assert.ok(Math.abs(spent.used_usd - 0.02) < 1e-9, String(spent.used_usd));
+});
+
 test("wait until it is free", async (t) => {
   const client = made(t);
   const first = await client.acquire("place");
@@ -97,6 +104,7 @@ test("nonsense", async (t) => {
   await thrown(Invalid, client.acquire("wide", { waitMs: 3_600_000 }));
   await thrown(NotFound, client.route("cooking"));
   await thrown(TypeError, client.acquire("wide", { waitMs: -1 }));
+  await assert.rejects(client.acquire("wide", { waitMs: -1 }), { message: "waitMs must be 0 or more and below 1073741824 milliseconds, got -1" });
 });
 
 test("many at once", async (t) => {

@@ -72,6 +72,11 @@ const (
 	QuietAfter = 15 * time.Second // an endless response that is silent for this long is broken
 )
 
+// EventLogHeader has the name of the event log that a daemon's report is made from and the labels of the stores whose
+// events it counts, separated by spaces, in the answers of /v1/report and /v1/why. A client adds its own events if they
+// are in another log or have another label.
+const EventLogHeader = "Sluice-Event-Log"
+
 // MaxBody bounds a request.
 const MaxBody = 16 << 20
 

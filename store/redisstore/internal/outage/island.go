@@ -16,6 +16,7 @@ type island struct {
 	meters map[meterKey]int
 	blind  map[meterKey]bool // meters of unknown size: they have room for nothing
 	start  store.Time        // nothing is granted before
+	end    store.Time        // nothing is granted from then on
 	rtt    store.Time        // how far the server's clock may be ahead of the estimate
 }
 
@@ -32,7 +33,7 @@ func (p *Process) newIsland(now store.Time, roundTrip time.Duration) *island {
 		start = max(start, until)
 	}
 	start = start.Add(silentAfter)
-	is := &island{meters: map[meterKey]int{}, blind: map[meterKey]bool{}, start: start, rtt: rtt}
+	is := &island{meters: map[meterKey]int{}, blind: map[meterKey]bool{}, start: start, end: m.expires - rtt, rtt: rtt}
 	var limits []policy.IslandLimit
 	add := func(k meterKey, c *charges) {
 		l := &p.limits[k.limit]
@@ -77,7 +78,7 @@ func (p *Process) newIsland(now store.Time, roundTrip time.Duration) *island {
 		list[n] = policy.IslandTicket{Amounts: amounts, Granted: int64(tk.granted), Answered: int64(tk.answered), Due: int64(tk.due)}
 		tk.number = n
 	}
-	is.Island = policy.NewIsland(m.share, int64(start), int64(m.expires-rtt), limits, list)
+	is.Island = policy.NewIsland(m.share, int64(start), int64(is.end), limits, list)
 	return is
 }
 

@@ -57,7 +57,28 @@ func (p *Process) Mode(s *Session) store.OnFailure {
 
 // Outage describes the outage to a session, without its cause.
 func (p *Process) Outage(s *Session) store.Outage {
-	return store.Outage{Since: p.lost.since, Mode: p.Mode(s), Granted: p.lost.granted}
+	o := store.Outage{Since: p.lost.since, Mode: p.Mode(s), Granted: p.lost.granted}
+	if is := p.lost.island; o.Mode == store.FailShare {
+		o.Start, o.End, o.Unshared = is.start, is.end, p.unshared(is)
+	}
+	return o
+}
+
+// unshared names the limits of which the process has no share, in the order of the pool.
+func (p *Process) unshared(is *island) (names []string) {
+	none := map[int]bool{}
+	for k, n := range is.meters {
+		none[k.limit] = none[k.limit] || !is.Shares(n)
+	}
+	for k := range is.blind {
+		none[k.limit] = none[k.limit] || !p.spec.Limits[k.limit].Plan // a subscription window counts only once it is used
+	}
+	for i := range p.spec.Limits {
+		if none[i] {
+			names = append(names, p.spec.Limits[i].Name)
+		}
+	}
+	return names
 }
 
 // Put keeps operations on tickets until the store is back.

@@ -194,6 +194,26 @@ func TestShareIsGrantedWhenTheOthersLeaveIt(t *testing.T) {
 	}
 }
 
+// The outage tells when the process uses its share, and which limits it has no share of: long windows, limits that are too
+// small to share, and limits of unknown size.
+func TestTheShareIsDescribed(t *testing.T) {
+	r := newRig(t, store.FailShare, perMinute(10),
+		store.Limit{Name: "hour", Kind: store.Rolling, Unit: "requests", Size: 3000, Window: time.Hour},
+		store.Limit{Name: "few", Kind: store.Concurrency, Unit: "requests", Size: 1},
+		store.Limit{Name: "learned", Kind: store.Rolling, Unit: "tokens", Window: time.Minute},
+		store.Limit{Name: "plan", Kind: store.Fixed, Unit: "plan", Window: time.Hour, Plan: true})
+	r.joins(2)
+	r.pass(time.Second)
+	r.Begin(r.now, 0)
+	o := r.Outage(r.session)
+	if want := []string{"hour", "few", "learned"}; !slices.Equal(o.Unshared, want) {
+		t.Errorf("it has no share of %v, want %v", o.Unshared, want)
+	}
+	if o.Start != start.Add(3*time.Second) || o.End != start.Add(store.DefaultLease) || o.Mode != store.FailShare {
+		t.Errorf("%v: from %v to %v after the last touch", o.Mode, o.Start.Sub(start), o.End.Sub(start))
+	}
+}
+
 // In an outage a process may first reuse its own earlier charges as they expire, before the whole share.
 func TestAProcessUsesAgainWhatItHadCharged(t *testing.T) {
 	t.Parallel()

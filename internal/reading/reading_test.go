@@ -1,0 +1,109 @@
+package reading_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/reading"
+)
+
+func never(reading.Last[time.Time]) bool { return false }
+
+// slow returns a function that takes a second to return when it began.
+func slow(reads *atomic.Int32) func(context.Context) (time.Time, error) {
+	var running atomic.Int32
+	return func(context.Context) (time.Time, error) {
+		if running.Add(1) > 1 {
+			return time.Time{}, errors.New("two readings at a time")
+		}
+		defer running.Add(-1)
+		reads.Add(1)
+		began := time.Now()
+		time.Sleep(time.Second)
+		return began, nil
+	}
+}
+
+func TestCallersAtTheSameTimeShareAReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var (
+			s     reading.Shared[time.Time]
+			reads atomic.Int32
+			all   sync.WaitGroup
+		)
+		read := slow(&reads)
+		for i := range 100 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 10 * time.Millisecond)
+				asked := time.Now()
+				if began, err := s.Get(t.Context(), read, never); err != nil || began.Before(asked) {
+					t.Errorf("asked at %v, read at %v: %v", asked, began, err)
+				}
+			})
+		}
+		all.Wait()
+		if n := reads.Load(); n != 2 {
+			t.Errorf("%d readings, want one for the first caller and one for the others", n)
+		}
+	})
+}
+
+func TestAReadingOutlivesTheCallerThatBeganIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var (
+			s     reading.Shared[time.Time]
+			reads atomic.Int32
+			all   sync.WaitGroup
+		)
+		read := slow(&reads)
+		ctx, leave := context.WithCancel(t.Context())
+		all.Go(func() {
+			if _, err := s.Get(ctx, read, never); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		all.Go(func() {
+			if _, err := s.Get(t.Context(), read, never); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		leave()
+		all.Wait()
+		failed := errors.New("no store")
+		if _, err := s.Get(t.Context(), func(context.Context) (time.Time, error) { return time.Time{}, failed }, never); !errors.Is(err, failed) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTheLastValueMaySuffice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var (
+			s     reading.Shared[time.Time]
+			reads atomic.Int32
+		)
+		read := slow(&reads)
+		for range 10 {
+			_, err := s.Get(t.Context(), read, func(l reading.Last[time.Time]) bool {
+				if l.Took != time.Second || l.Age != time.Since(l.Value) || l.Busy {
+					t.Errorf("%+v", l)
+				}
+				return l.Age < 3*l.Took
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		if n := reads.Load(); n != 5 {
+			t.Errorf("%d readings, want 5", n)
+		}
+	})
+}
