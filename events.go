@@ -227,7 +227,8 @@ func amounts(list []Amount) map[string]int64 {
 
 // tellPauses emits events for the pauses that began at a moment. e describes their cause.
 func (r *resource) tellPauses(ctx context.Context, began store.Time, e inspect.Event) {
-	snap, err := r.read(ctx)
+	_ = r.flush(ctx)
+	snap, err := r.pool.Snapshot(ctx) // not a glance: it may have begun before the pause
 	if err != nil {
 		return // the operation has succeeded and must not fail because of its event
 	}

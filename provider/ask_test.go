@@ -30,6 +30,7 @@ func TestAsk(t *testing.T) {
 		{"anthropic", "POST", "/v1/messages", `{"model":"claude-sonnet-5-5","max_tokens":10,"messages":[{"role":"user","content":"{\"model\":\"x\",\"stream\":true}"}],"metadata":{"model":"y"}}`,
 			ParsedRequest{Model: "claude-sonnet-5-5", Part: "sonnet-5-5", Tokens: true, MaxOutput: 10}},
 		{"anthropic", "POST", "/v1/messages", `{"mod\u0065l":"claude-haiku-4-5","stream":false}`, ParsedRequest{Model: "claude-haiku-4-5", Part: "haiku-4-5", Tokens: true}},
+		{"anthropic", "POST", "/v1/messages", "\xef\xbb\xbf{\"model\":\"claude-haiku-4-5\"}", ParsedRequest{Model: "claude-haiku-4-5", Part: "haiku-4-5", Tokens: true}},
 		{"anthropic", "POST", "/v1/messages", `not json`, ParsedRequest{Tokens: true, Unread: true}},
 		{"anthropic", "POST", "/v1/messages", `{"max_tokens":5}`, ParsedRequest{Tokens: true, MaxOutput: 5}},
 		{"anthropic", "POST", "/v1/messages", ``, ParsedRequest{Tokens: true}},

@@ -266,7 +266,7 @@ func (m *liveMessage) inner(s *scanner, outer, name string) {
 		}
 	case "clientContent", "client_content", "serverContent", "server_content":
 		if name == "turnComplete" || name == "turn_complete" {
-			m.complete = s.isTrue()
+			m.complete = m.complete || s.isTrue() // a server may take either of two
 		}
 	case "realtimeInput", "realtime_input":
 		m.text = m.text || name == "text"

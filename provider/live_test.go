@@ -105,6 +105,7 @@ func TestLiveClientMessages(t *testing.T) {
 		`{"clientContent":{"turnComplete":false}}`:                             false,
 		`{"clientContent":{"turnComplete":true}}`:                              true,
 		`{"client_content":{"turn_complete":true}}`:                            true,
+		`{"clientContent":{"turnComplete":true,"turnComplete":false}}`:         true,
 		`{"realtimeInput":{"audio":{"data":"AAAA"}}}`:                          false,
 		`{"realtimeInput":{"text":"hello"}}`:                                   true,
 		`{"realtimeInput":{"activityStart":{}}}`:                               false,

@@ -108,6 +108,7 @@ func (s *scanner) write(p []byte) {
 func (s *scanner) mark(c byte) {
 	switch {
 	case c == ' ' || c == '\n' || c == '\r' || c == '\t':
+	case s.state == afterwards && (c == 0xEF || c == 0xBB || c == 0xBF): // a byte order mark
 	case c == '"' && s.state == wantName:
 		s.begin(inString, true)
 	case s.state == wantColon:

@@ -10,7 +10,7 @@ import (
 
 // Bodies bounds the memory for request bodies that are held until they are sent. Transports can share one. Bodies of up
 // to 16 KiB do not count. A request whose body finds no room fails with [sluice.ErrFull]. Once more than half is used,
-// bodies are no longer kept for retries after they were sent.
+// bodies are no longer kept for retries after they were sent, unless [Letters] may need them.
 type Bodies struct {
 	// Max is the most that may be held, in bytes.
 	Max  int64
@@ -22,9 +22,14 @@ var errNoRoom = errors.New("sluicehttp: too many bytes of waiting requests are h
 
 // take reserves n bytes, and reports whether they are free. A nil b has no bound.
 func (b *Bodies) take(n int64) bool {
-	if b != nil && b.used.Add(n) > b.Max {
-		b.used.Add(-n)
-		return false
+	for b != nil {
+		used := b.used.Load()
+		if used+n > b.Max {
+			return false
+		}
+		if b.used.CompareAndSwap(used, used+n) {
+			break
+		}
 	}
 	return true
 }

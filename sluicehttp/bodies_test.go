@@ -1,9 +1,13 @@
 package sluicehttp
 
 import (
+	"bytes"
+	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +15,9 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/provider"
+	"github.com/sluicehq/sluice/retry"
 )
 
 // memory is a base transport that reads the body and answers.
@@ -98,4 +105,62 @@ func TestNoBodyIsKeptForRetriesWithoutRoom(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A compressed body that the gate had to change was counted with its compressed size.
+func TestUncompressedBodiesAreBounded(t *testing.T) {
+	for _, max := range []int64{1 << 20, 64 << 10} {
+		x := newRig(t)
+		x.Bodies, x.Base = &Bodies{Max: max}, memory{func() int { return http.StatusOK }}
+		x.Route = func(context.Context, Caller, *provider.ParsedRequest) (string, error) { return "other", nil }
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, _ = io.WriteString(z, `{"model":"auto","x":"`+strings.Repeat("x", 500<<10)+`"}`)
+		_ = z.Close()
+		q := post(t, "http://provider/v1", packed.String())
+		q.Header.Set("Content-Encoding", "gzip")
+		resp, err := x.RoundTrip(q)
+		if fits := max > 500<<10; fits != (err == nil) || !fits && !errors.Is(err, sluice.ErrFull) {
+			t.Errorf("%d bytes of room: %v", max, err)
+		}
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		x.Settle()
+		if held := x.Bodies.used.Load(); held != 0 {
+			t.Errorf("%d bytes are still held", held)
+		}
+	}
+}
+
+// With little room left, a body was not kept for the dead letter of its request.
+func TestADeadLetterKeepsItsBodyWithoutRoom(t *testing.T) {
+	list, err := deadletter.Open(filepath.Join(t.TempDir(), "letters"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := newRig(t)
+	x.Retry, x.Letters = retry.Policy{Attempts: 1}, &Letters{Keeper: deadletter.NewKeeper(list, nil), MaxBody: 200 << 10}
+	x.Bodies, x.Base = &Bodies{Max: 1 << 20}, memory{func() int { return http.StatusInternalServerError }}
+	x.Bodies.take(600 << 10)
+	for _, size := range []int{100 << 10, 300 << 10} {
+		resp, err := x.RoundTrip(post(t, "http://provider/v1", strings.Repeat("x", size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	x.Letters.Keeper.Flush()
+	entries, err := list.Entries()
+	if err != nil || len(entries) != 2 {
+		t.Fatalf("%d letters: %v", len(entries), err)
+	}
+	for _, e := range entries {
+		if n, lost := len(e.Request.Body), e.Request.Lost != ""; n != 100<<10 && !lost || n > 0 && lost {
+			t.Errorf("%d bytes are kept: %s", n, e.Request.Lost)
+		}
+	}
+	if a, b := len(entries[0].Request.Body), len(entries[1].Request.Body); a+b != 100<<10 {
+		t.Errorf("%d and %d bytes are kept", a, b)
+	}
 }

@@ -25,6 +25,7 @@ type payload struct {
 	taken int64   // bytes of room that held has
 	limit int64   // bytes that held will have at most
 	known bool    // and exactly
+	kept  int64   // a body of up to this many bytes is kept for a dead letter
 	free  func()  // frees the room of a body that is being sent for the last time
 	// broken is set if the client's body could not be read while it was sent: the provider is not to blame.
 	broken atomic.Bool
@@ -157,8 +158,17 @@ func (p *payload) release() error {
 	return nil
 }
 
-// replace replaces the held body.
-func (p *payload) replace(body []byte) { p.held, p.again = body, nil }
+// replace replaces the held body. The new one may be many times longer than a compressed one.
+func (p *payload) replace(body []byte) error {
+	if n := int64(len(body)); n > max(smallBody, p.taken) {
+		if !p.room.take(n - p.taken) {
+			return errNoRoom
+		}
+		p.taken = n
+	}
+	p.held, p.again = body, nil
+	return nil
+}
 
 // replayable reports whether the body can be sent more than once.
 func (p *payload) replayable() bool { return p.none || p.whole || p.again != nil }
@@ -175,7 +185,7 @@ func (p *payload) open() (io.ReadCloser, error) {
 		}
 		p.opened = true
 		reader.Reset(p.held)
-		if p.taken > 0 && p.room.tight() {
+		if p.taken > 0 && int64(len(p.held)) > p.kept && p.room.tight() {
 			return p.lastly(reader), nil
 		}
 		return io.NopCloser(reader), nil // net/http recognises this type and sends the body together with the header

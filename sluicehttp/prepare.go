@@ -40,6 +40,9 @@ func (f *flight) prepare() error {
 	if !f.observe { // nothing waits in mode observe
 		f.payload.room = t.Bodies
 	}
+	if f.keeps() {
+		f.payload.kept = t.Letters.most()
+	}
 	if err := f.payload.take(r, f.most()); err != nil {
 		return f.full(err)
 	}
@@ -180,7 +183,9 @@ func (f *flight) read() error {
 	}
 	if f.asked.Hidden && f.call.Whole && !f.payload.none {
 		f.hidden = true
-		f.instead(f.t.speaker.AskUsage(f.call.Body), packed)
+		if err := f.instead(f.t.speaker.AskUsage(f.call.Body), packed); err != nil {
+			return err
+		}
 	}
 	if f.asked.Tokens {
 		f.readable()
@@ -238,7 +243,9 @@ func (f *flight) route(packed bool) error {
 		f.call.Path, f.path = path, path
 	}
 	if !f.payload.none {
-		f.instead(body, packed)
+		if err := f.instead(body, packed); err != nil {
+			return err
+		}
 	}
 	f.asked = f.askAs(plainly(&f.call))
 	return nil
@@ -267,17 +274,21 @@ func plainly(c *provider.Call) (path, method string) {
 }
 
 // instead replaces the client's body. A compressed body becomes a plain one.
-func (f *flight) instead(body []byte, packed bool) {
+func (f *flight) instead(body []byte, packed bool) error {
+	was := int64(len(f.payload.held))
+	if err := f.payload.replace(body); err != nil {
+		return f.full(err)
+	}
 	if longer := int64(len(body) - len(f.call.Body)); f.call.Size >= 0 {
 		f.call.Size += longer
 	}
-	f.grown += int64(len(body) - len(f.payload.held))
-	f.payload.replace(body)
+	f.grown += int64(len(body)) - was
 	f.call.Body = body
 	if packed && !f.plain {
 		f.plain = true
 		f.setHeader("Content-Encoding", "")
 	}
+	return nil
 }
 
 // readable asks for a response whose usage can be read: gzip if the client accepts it, otherwise plain text. A response

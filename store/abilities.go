@@ -52,8 +52,8 @@ type Alarm interface {
 
 // Glancer is implemented by pools that may take long to read.
 type Glancer interface {
-	// Glance is [Pool.Snapshot] for views and status. The state of a large pool may be a second old, because many
-	// views share one reading; older if a reading takes longer than that.
+	// Glance is [Pool.Snapshot] for views and status. The state of a large pool may be some seconds old, because
+	// many views share one reading.
 	Glance(ctx context.Context) (Snapshot, error)
 }
 

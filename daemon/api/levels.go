@@ -14,8 +14,10 @@ const (
 	// manyCallers is the number of callers from which a fleet counts as large: reading its state then costs more than a
 	// grant.
 	manyCallers = 500
-	// levelsAge is how old the levels in a grant may be in a large fleet.
+	// levelsAge is how old the levels in a grant may be in a large fleet before they are read again, and levelsEnd how old
+	// at most.
 	levelsAge = 500 * time.Millisecond
+	levelsEnd = 5 * time.Second
 	// levelsWithin bounds one reading. A grant is complete without levels.
 	levelsWithin = 5 * time.Second
 )
@@ -50,8 +52,14 @@ func (l *levels) of(ctx context.Context, g *sluice.Gate, resource string) ([]ins
 		defer cancel()
 		r, err := g.Resource(ctx, resource)
 		return &level{r.Limits, len(r.Callers) >= manyCallers}, err
-	}, func(last reading.Last[*level]) bool {
-		return last.Value.many && (last.Busy || last.Age < min(10*last.Took, levelsAge))
+	}, func(last reading.Last[*level]) reading.Use {
+		switch {
+		case !last.Value.many || last.Age > levelsEnd:
+			return reading.Refuse
+		case last.Age < min(10*last.Took, levelsAge):
+			return reading.Keep
+		}
+		return reading.Renew
 	})
 	if err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ type result[T any] struct {
 	err   error
 	begun time.Time
 	took  time.Duration
+	old   bool // Forget was called after it began; guarded by Shared.mu
 }
 
 // Last describes the last reading.
@@ -33,22 +34,39 @@ type Last[T any] struct {
 	Busy  bool // the next reading is in progress
 }
 
-// Get returns the value that read returns, or the last value if suffices says so. If ctx ends, the reading continues for
-// the other callers, so read must end by itself.
-func (s *Shared[T]) Get(ctx context.Context, read func(context.Context) (T, error), suffices func(Last[T]) bool) (T, error) {
+// Use says what a caller does with the last value.
+type Use int
+
+const (
+	// Refuse waits for a new reading.
+	Refuse Use = iota
+	// Keep takes the last value.
+	Keep
+	// Renew takes the last value. If no reading is in progress, one begins for later callers.
+	Renew
+)
+
+// Get returns the value that read returns, or the last value if use says so. If ctx ends, the reading continues for the
+// other callers, so read must end by itself.
+func (s *Shared[T]) Get(ctx context.Context, read func(context.Context) (T, error), use func(Last[T]) Use) (T, error) {
 	s.mu.Lock()
-	if r := s.last; r != nil && suffices(Last[T]{r.value, time.Since(r.begun), r.took, s.now != nil}) {
-		s.mu.Unlock()
-		return r.value, nil
+	if r := s.last; r != nil {
+		u := use(Last[T]{r.value, time.Since(r.begun), r.took, s.now != nil})
+		if u == Renew && s.now == nil {
+			s.begin(ctx, read)
+		}
+		if u != Refuse {
+			s.mu.Unlock()
+			return r.value, nil
+		}
 	}
 	r := s.next
-	if r == nil {
+	switch {
+	case s.now == nil:
+		r = s.begin(ctx, read)
+	case r == nil:
 		r = &result[T]{done: make(chan struct{})}
 		s.next = r
-		if s.now == nil {
-			s.now, s.next = r, nil
-			go s.serve(context.WithoutCancel(ctx), r, read)
-		}
 	}
 	s.mu.Unlock()
 	select {
@@ -60,6 +78,23 @@ func (s *Shared[T]) Get(ctx context.Context, read func(context.Context) (T, erro
 	}
 }
 
+// Forget drops the last value. Later calls get one that was read after Forget.
+func (s *Shared[T]) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = nil
+	if s.now != nil {
+		s.now.old = true
+	}
+}
+
+// begin starts a reading. None is in progress, and the caller holds the lock.
+func (s *Shared[T]) begin(ctx context.Context, read func(context.Context) (T, error)) *result[T] {
+	s.now = &result[T]{done: make(chan struct{})}
+	go s.serve(context.WithoutCancel(ctx), s.now, read)
+	return s.now
+}
+
 // serve reads for as long as callers wait.
 func (s *Shared[T]) serve(ctx context.Context, r *result[T], read func(context.Context) (T, error)) {
 	for r != nil {
@@ -67,7 +102,7 @@ func (s *Shared[T]) serve(ctx context.Context, r *result[T], read func(context.C
 		r.value, r.err = read(ctx)
 		r.took = time.Since(r.begun)
 		s.mu.Lock()
-		if r.err == nil {
+		if r.err == nil && !r.old {
 			s.last = r
 		}
 		close(r.done)

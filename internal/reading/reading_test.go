@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehq/sluice/internal/reading"
 )
 
-func never(reading.Last[time.Time]) bool { return false }
+func never(reading.Last[time.Time]) reading.Use { return reading.Refuse }
 
 // slow returns a function that takes a second to return when it began.
 func slow(reads *atomic.Int32) func(context.Context) (time.Time, error) {
@@ -91,11 +91,14 @@ func TestTheLastValueMaySuffice(t *testing.T) {
 		)
 		read := slow(&reads)
 		for range 10 {
-			_, err := s.Get(t.Context(), read, func(l reading.Last[time.Time]) bool {
+			_, err := s.Get(t.Context(), read, func(l reading.Last[time.Time]) reading.Use {
 				if l.Took != time.Second || l.Age != time.Since(l.Value) || l.Busy {
 					t.Errorf("%+v", l)
 				}
-				return l.Age < 3*l.Took
+				if l.Age < 3*l.Took {
+					return reading.Keep
+				}
+				return reading.Refuse
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -104,6 +107,59 @@ func TestTheLastValueMaySuffice(t *testing.T) {
 		}
 		if n := reads.Load(); n != 5 {
 			t.Errorf("%d readings, want 5", n)
+		}
+	})
+}
+
+// A caller that renews the last value does not wait, and no second reading begins beside the one in progress.
+func TestTheLastValueIsRenewedWithoutAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var (
+			s     reading.Shared[time.Time]
+			reads atomic.Int32
+		)
+		read := slow(&reads)
+		first, err := s.Get(t.Context(), read, never)
+		if err != nil {
+			t.Fatal(err)
+		}
+		renew := func(reading.Last[time.Time]) reading.Use { return reading.Renew }
+		asked := time.Now()
+		for range 3 {
+			if v, err := s.Get(t.Context(), read, renew); err != nil || !v.Equal(first) || time.Since(asked) != 0 {
+				t.Errorf("%v after %v: %v", v, time.Since(asked), err)
+			}
+		}
+		time.Sleep(2 * time.Second)
+		if v, err := s.Get(t.Context(), read, func(l reading.Last[time.Time]) reading.Use { return reading.Keep }); err != nil || !v.Equal(asked) || reads.Load() != 2 {
+			t.Errorf("%v by %d readings: %v", v, reads.Load(), err)
+		}
+	})
+}
+
+// After Forget, neither the last value nor that of a reading in progress is used.
+func TestForgottenValuesAreReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var (
+			s     reading.Shared[time.Time]
+			reads atomic.Int32
+		)
+		read := slow(&reads)
+		keep := func(reading.Last[time.Time]) reading.Use { return reading.Keep }
+		for _, running := range []bool{false, true} {
+			if _, err := s.Get(t.Context(), read, never); err != nil {
+				t.Fatal(err)
+			}
+			if running {
+				_, _ = s.Get(t.Context(), read, func(reading.Last[time.Time]) reading.Use { return reading.Renew })
+				time.Sleep(time.Second / 2)
+			}
+			s.Forget()
+			forgotten := time.Now()
+			time.Sleep(time.Second)
+			if v, err := s.Get(t.Context(), read, keep); err != nil || v.Before(forgotten) {
+				t.Errorf("running %v: read at %v, forgotten at %v: %v", running, v, forgotten, err)
+			}
 		}
 	})
 }

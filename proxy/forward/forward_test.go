@@ -89,7 +89,7 @@ func TestLinksLeadToTheGatedHost(t *testing.T) {
 }
 
 // twoLengths is the end of a request with two lengths, which proxies may read differently.
-const twoLengths = "POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+const twoLengths = "POST / HTTP/1.1\r\nHost: plain.provider.test\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
 
 // Connections to other hosts keep their own certificate, and every byte.
 func TestOtherHostsAreTunnelled(t *testing.T) {

@@ -81,5 +81,5 @@ func StopTouching(p store.Pool) (resume func()) {
 	return st.touching.Unlock
 }
 
-// Recent reports whether a reading of a large pool may be shared.
-var Recent = recent
+// ShareReading decides whether a view takes the last reading of a large pool.
+var ShareReading = share

@@ -3,11 +3,13 @@ package redisstore_test
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/reading"
 	"github.com/sluicehq/sluice/internal/redisrun"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/redisstore"
@@ -61,24 +63,39 @@ func TestGlancesAtALargePoolShareAReading(t *testing.T) {
 	if s, err := m.pool.Snapshot(t.Context()); err != nil || s.InFlight != agents-1 {
 		t.Errorf("a snapshot after a close has %d in flight: %v", s.InFlight, err)
 	}
+	for _, pauses := range []int{1, 0} { // a caller sees its own pause, and that it has ended it
+		op := store.Op{Kind: store.OpPause, RetryAfter: time.Hour}
+		if pauses == 0 {
+			op = store.Op{Kind: store.OpResume}
+		}
+		if err := m.pool.Apply(t.Context(), []store.Op{op}); err != nil {
+			t.Fatal(err)
+		}
+		s, err := store.Can(m.pool).Glancer.Glance(t.Context())
+		paused := slices.ContainsFunc(s.Gates, func(g store.PauseState) bool { return g.Phase == "paused" })
+		if err != nil || paused != (pauses > 0) {
+			t.Errorf("paused is %v, want %d pauses: %v", paused, pauses, err)
+		}
+	}
 }
 
 // On a busy machine a reading took longer than the age that was allowed, and no view shared it.
 func TestASlowReadingIsShared(t *testing.T) {
 	for _, c := range []struct {
-		sinceEnd, took, age time.Duration
-		shared              bool
+		sinceEnd, took time.Duration
+		use            reading.Use
 	}{
-		{200 * time.Millisecond, 30 * time.Millisecond, time.Second, true},
-		{400 * time.Millisecond, 30 * time.Millisecond, time.Second, false},
-		{900 * time.Millisecond, 500 * time.Millisecond, time.Second, true},
-		{1100 * time.Millisecond, 500 * time.Millisecond, time.Second, false},
-		{2 * time.Second, 3 * time.Second, time.Second, true},
-		{4 * time.Second, 3 * time.Second, time.Second, false},
-		{0, 3 * time.Second, 0, false},
+		{200 * time.Millisecond, 30 * time.Millisecond, reading.Keep},
+		{400 * time.Millisecond, 30 * time.Millisecond, reading.Renew},
+		{900 * time.Millisecond, 500 * time.Millisecond, reading.Keep},
+		{1100 * time.Millisecond, 500 * time.Millisecond, reading.Renew},
+		{3100 * time.Millisecond, 500 * time.Millisecond, reading.Refuse},
+		{2 * time.Second, 3 * time.Second, reading.Keep},
+		{4 * time.Second, 3 * time.Second, reading.Renew},
+		{10 * time.Second, 3 * time.Second, reading.Refuse},
 	} {
-		if redisstore.Recent(c.sinceEnd, c.took, c.age) != c.shared {
-			t.Errorf("%v after a reading of %v, with age %v: shared is %v", c.sinceEnd, c.took, c.age, !c.shared)
+		if use := redisstore.ShareReading(c.sinceEnd, c.took); use != c.use {
+			t.Errorf("%v after a reading of %v: %d, want %d", c.sinceEnd, c.took, use, c.use)
 		}
 	}
 }

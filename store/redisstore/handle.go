@@ -75,35 +75,49 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 			ops[i].ID.Session = h.ID
 		}
 	}
-	return h.state.applyFor(ctx, h, ops)
+	err := h.state.applyFor(ctx, h, ops)
+	for i := range ops {
+		if k := ops[i].Kind; k == store.OpPause || k == store.OpResume {
+			h.state.reading.Forget() // the caller looks at what it has done
+			break
+		}
+	}
+	return err
 }
 
 // Crowded implements [store.Crowd].
 func (h *handle) Crowded() bool { return h.state.crowded.Load() }
 
 // Snapshot implements [store.Pool]. It first lets the pool apply what time alone has changed.
-func (h *handle) Snapshot(ctx context.Context) (store.Snapshot, error) { return h.snapshot(ctx, 0) }
+func (h *handle) Snapshot(ctx context.Context) (store.Snapshot, error) { return h.snapshot(ctx, false) }
 
 // A pool of this many fields is large: a reading keeps Redis and this process busy for tens of milliseconds. The views of
-// a daemon then share one for ten times as long as it took, at most largeAge. A reading that took longer than largeAge is
-// shared for as long as it took, so that a busy machine does not spend all its time reading.
+// a daemon then share one for ten times as long as it took, at most largeAge. After that they take it while the next one is
+// in progress, so that none of them waits. A reading that takes long is shared for as long as it took, so that a busy
+// machine does not spend all its time reading.
 const (
 	largeFields = 8192
 	largeAge    = time.Second
 )
 
-// recent reports whether a reading of a large pool may be shared. Readers that want an exact state give age 0.
-func recent(sinceEnd, took, age time.Duration) bool {
-	return age > 0 && sinceEnd < min(10*took, max(age, took))
+// share decides whether a view takes the last reading of a large pool.
+func share(sinceEnd, took time.Duration) reading.Use {
+	switch {
+	case sinceEnd < min(10*took, max(largeAge, took)):
+		return reading.Keep
+	case sinceEnd < 3*max(largeAge, took):
+		return reading.Renew
+	}
+	return reading.Refuse
 }
 
 // Glance implements [store.Glancer].
 func (h *handle) Glance(ctx context.Context) (store.Snapshot, error) {
-	return h.snapshot(ctx, largeAge)
+	return h.snapshot(ctx, true)
 }
 
-func (h *handle) snapshot(ctx context.Context, age time.Duration) (s store.Snapshot, err error) {
-	err = h.look(ctx, age, func(p *pool.Pool, now store.Time) {
+func (h *handle) snapshot(ctx context.Context, glance bool) (s store.Snapshot, err error) {
+	err = h.look(ctx, glance, func(p *pool.Pool, now store.Time) {
 		s = p.Snapshot(now)
 		there, inForce := p.Limits()
 		limitmap.Of(h.Spec.Limits, there, inForce).Snapshot(&s)
@@ -113,18 +127,21 @@ func (h *handle) snapshot(ctx context.Context, age time.Duration) (s store.Snaps
 
 // History implements [store.Recorder].
 func (h *handle) History(ctx context.Context, since store.Time) (past store.History, err error) {
-	err = h.look(ctx, 0, func(p *pool.Pool, now store.Time) { past = p.History(now, since) })
+	err = h.look(ctx, false, func(p *pool.Pool, now store.Time) { past = p.History(now, since) })
 	return past, err
 }
 
-// look calls f with a copy of the pool. The copy of a large pool may have the given age.
-func (h *handle) look(ctx context.Context, age time.Duration, f func(p *pool.Pool, now store.Time)) error {
+// look calls f with a copy of the pool. For a glance, the copy of a large pool may be one that others have read.
+func (h *handle) look(ctx context.Context, glance bool, f func(p *pool.Pool, now store.Time)) error {
 	if h.closed.Load() {
 		return store.ErrClosed
 	}
 	st := h.state
-	c, err := st.reading.Get(ctx, func(ctx context.Context) (*contents, error) { return st.copyFor(ctx, h) }, func(last reading.Last[*contents]) bool {
-		return len(last.Value.fields) >= largeFields && recent(last.Age-last.Took, last.Took, age) && !st.isLost.Load()
+	c, err := st.reading.Get(ctx, func(ctx context.Context) (*contents, error) { return st.copyFor(ctx, h) }, func(last reading.Last[*contents]) reading.Use {
+		if !glance || last.Value.size < largeFields || st.isLost.Load() {
+			return reading.Refuse
+		}
+		return share(last.Age-last.Took, last.Took)
 	})
 	if err != nil {
 		return err
@@ -150,6 +167,7 @@ func (st *state) copyFor(ctx context.Context, h *handle) (*contents, error) {
 	if c == nil {
 		return nil, unavailable(errGone)
 	}
+	c.size, c.fields = len(c.fields), nil // core has them, and the copy may be kept
 	return c, nil
 }
 

@@ -297,7 +297,8 @@ func (st *state) write(ctx context.Context, was *contents, next meta, decided []
 type contents struct {
 	meta
 	now    store.Time
-	fields map[string]string
+	fields map[string]string // nil in a copy that is kept
+	size   int               // number of fields of such a copy
 
 	mu   sync.Mutex // guards core where callers share a reading
 	core *pool.Pool

@@ -18,6 +18,7 @@ type island struct {
 	start  store.Time        // nothing is granted before
 	end    store.Time        // nothing is granted from then on
 	rtt    store.Time        // how far the server's clock may be ahead of the estimate
+	limits []store.Limit     // of the pool when the island was made: the keys of meters are indexes of them
 }
 
 // newIsland builds the share from what the process knows, with charges that the store may not know. It returns nil
@@ -33,7 +34,7 @@ func (p *Process) newIsland(now store.Time, roundTrip time.Duration) *island {
 		start = max(start, until)
 	}
 	start = start.Add(silentAfter)
-	is := &island{meters: map[meterKey]int{}, blind: map[meterKey]bool{}, start: start, end: m.expires - rtt, rtt: rtt}
+	is := &island{meters: map[meterKey]int{}, blind: map[meterKey]bool{}, start: start, end: m.expires - rtt, rtt: rtt, limits: p.spec.Limits}
 	var limits []policy.IslandLimit
 	add := func(k meterKey, c *charges) {
 		l := &p.limits[k.limit]

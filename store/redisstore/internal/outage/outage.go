@@ -59,23 +59,23 @@ func (p *Process) Mode(s *Session) store.OnFailure {
 func (p *Process) Outage(s *Session) store.Outage {
 	o := store.Outage{Since: p.lost.since, Mode: p.Mode(s), Granted: p.lost.granted}
 	if is := p.lost.island; o.Mode == store.FailShare {
-		o.Start, o.End, o.Unshared = is.start, is.end, p.unshared(is)
+		o.Start, o.End, o.Unshared = is.start, is.end, is.unshared()
 	}
 	return o
 }
 
 // unshared names the limits of which the process has no share, in the order of the pool.
-func (p *Process) unshared(is *island) (names []string) {
+func (is *island) unshared() (names []string) {
 	none := map[int]bool{}
 	for k, n := range is.meters {
 		none[k.limit] = none[k.limit] || !is.Shares(n)
 	}
 	for k := range is.blind {
-		none[k.limit] = none[k.limit] || !p.spec.Limits[k.limit].Plan // a subscription window counts only once it is used
+		none[k.limit] = none[k.limit] || !is.limits[k.limit].Plan // a subscription window counts only once it is used
 	}
-	for i := range p.spec.Limits {
+	for i := range is.limits {
 		if none[i] {
-			names = append(names, p.spec.Limits[i].Name)
+			names = append(names, is.limits[i].Name)
 		}
 	}
 	return names

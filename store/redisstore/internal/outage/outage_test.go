@@ -212,6 +212,13 @@ func TestTheShareIsDescribed(t *testing.T) {
 	if o.Start != start.Add(3*time.Second) || o.End != start.Add(store.DefaultLease) || o.Mode != store.FailShare {
 		t.Errorf("%v: from %v to %v after the last touch", o.Mode, o.Start.Sub(start), o.End.Sub(start))
 	}
+	// When the store is back, its pool may have fewer limits than when it was lost.
+	fewer := *r.Spec()
+	fewer.Limits = fewer.Limits[:1]
+	r.Learn(fewer)
+	if again := r.Outage(r.session); !slices.Equal(again.Unshared, o.Unshared) {
+		t.Errorf("it has no share of %v, and of %v before the limits were learned", again.Unshared, o.Unshared)
+	}
 }
 
 // In an outage a process may first reuse its own earlier charges as they expire, before the whole share.
