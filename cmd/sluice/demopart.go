@@ -31,13 +31,14 @@ func newDemoPart() *cobra.Command {
 		Args:   atMost(0),
 		RunE:   func(cmd *cobra.Command, _ []string) error { return needs("PART")(cmd, nil) },
 	}
-	limits := ""
+	limits, provider := "", ""
 	gate := &cobra.Command{
 		Use:  "gate UPSTREAM",
 		Args: needs("UPSTREAM"),
-		RunE: func(cmd *cobra.Command, args []string) error { return demoGate(cmd, args[0], limits) },
+		RunE: func(cmd *cobra.Command, args []string) error { return demoGate(cmd, args[0], provider, limits) },
 	}
 	gate.Flags().StringVar(&limits, "limits", "", "what the gate is told of limits, as a list of YAML")
+	gate.Flags().StringVar(&provider, "provider", "anthropic", "whose headers the gate reads")
 	cmd.AddCommand(gate, &cobra.Command{
 		Use:  "agent",
 		Args: atMost(0),
@@ -56,7 +57,7 @@ func newDemoPart() *cobra.Command {
 
 // demoGate runs the gate of a demo. Like a user without numbers it states no limits and learns them from responses. The
 // gate of a user's own fleet is told its limits.
-func demoGate(cmd *cobra.Command, upstream, limits string) error {
+func demoGate(cmd *cobra.Command, upstream, provider, limits string) error {
 	signal.Ignore(syscall.SIGPIPE) // a killed demo no longer reads the log; the directory must be removed all the same
 	dir, err := os.MkdirTemp("", "sluice-demo-")
 	if err != nil {
@@ -65,7 +66,7 @@ func demoGate(cmd *cobra.Command, upstream, limits string) error {
 	remove := func() { _ = os.RemoveAll(dir) } // errors do not matter: it is a temporary directory
 	defer remove()
 	config := filepath.Join(dir, "sluice.yaml")
-	text := fmt.Sprintf("resources:\n  anthropic:\n    provider: anthropic\n    upstream: %q\n", upstream)
+	text := fmt.Sprintf("resources:\n  anthropic:\n    provider: %s\n    upstream: %q\n", provider, upstream)
 	if limits != "" {
 		text += "    limits: " + limits + "\n"
 	}

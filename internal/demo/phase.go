@@ -126,6 +126,9 @@ func (p *phase) start(ctx context.Context) (err error) {
 		if script.Gate != "" {
 			args = append(args, "--limits", script.Gate)
 		}
+		if script.Unstated {
+			args = append(args, "--provider", "generic")
+		}
 		if gate, err = p.serve(ctx, "the gate", args...); err != nil {
 			return err
 		}

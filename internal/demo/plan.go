@@ -48,7 +48,10 @@ type Script struct {
 	About    string
 	// Gate lists the limits in the gate's configuration, as YAML. If it is empty, the gate learns the limits.
 	Gate string
-	Best time.Duration
+	// Unstated is set if the gate must not learn from the mock's headers: a gate takes the limits that Anthropic states as
+	// limits per minute, and these are not.
+	Unstated bool
+	Best     time.Duration
 }
 
 // Limits describes the provider's limits for people.

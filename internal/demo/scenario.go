@@ -48,7 +48,7 @@ func FromScenario(sc *sim.Scenario) (Script, error) {
 // limits converts the provider's limits into flags of the mock.
 func (p *Script) limits(sc *sim.Scenario) (perModel bool, err error) {
 	flags := map[string]string{sim.Requests: "--requests", sim.InputTokens: "--input-tokens"}
-	algorithm := ""
+	algorithm, needs := "", "" // needs names a limit that only a gate that reads Anthropic's calls can count
 	var told []string
 	for _, l := range sc.Limits {
 		if l.Kind == store.Concurrency {
@@ -80,6 +80,13 @@ func (p *Script) limits(sc *sim.Scenario) (perModel bool, err error) {
 			p.About += " input tokens"
 		}
 		perModel = perModel || l.PerModel
+		p.Unstated = p.Unstated || l.Window != time.Minute
+		if needs == "" && (l.PerModel || l.Unit != sim.Requests) {
+			needs = l.Name
+		}
+	}
+	if p.Unstated && needs != "" {
+		return false, fmt.Errorf("limit %s: with limits per model or on tokens, all windows are one minute, as with Anthropic", needs)
 	}
 	if algorithm != "" {
 		p.Provider = append(p.Provider, "--algorithm", algorithm)

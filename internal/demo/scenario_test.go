@@ -49,11 +49,18 @@ agents:
 	if p.Limits() != "60/min, 90000/min input tokens, 9 at once" {
 		t.Errorf("limits %q", p.Limits())
 	}
+	if p.Unstated {
+		t.Error("the gate does not learn limits per minute")
+	}
+	if short, err := FromScenario(scenario(t, "provider: {limits: [{name: m, size: 20/5s}]}\nagents: [{name: a, calls: 3}]")); err != nil || !short.Unstated {
+		t.Errorf("the gate takes 20 in 5 s for a limit per minute: %v", err)
+	}
 	for what, text := range map[string]string{
 		"hidden":         "provider: {limits: [{name: m, size: 60/min, hidden: true}]}\nagents: [{name: a, calls: 3}]",
 		"on points":      "provider: {limits: [{name: m, size: 60/min, unit: points}]}\nagents: [{name: a, calls: 3}]",
 		"second of its":  "provider: {limits: [{name: m, size: 60/min}, {name: h, size: 600/h}]}\nagents: [{name: a, calls: 3}]",
 		"all its limits": "provider: {limits: [{name: m, size: 60/min}, {name: i, size: 600/h, unit: input_tokens, kind: fixed}]}\nagents: [{name: a, calls: 3, input_tokens: 1}]",
+		"one minute":     "provider: {limits: [{name: m, size: 60/min}, {name: i, size: 600/h, unit: input_tokens}]}\nagents: [{name: a, calls: 3, input_tokens: 1}]",
 		"33 agents":      "provider: {limits: [{name: m, size: 60/min}]}\nagents: [{name: a, count: 33}]",
 		"at best":        "provider: {limits: [{name: m, size: 60/min}]}\nagents: [{name: a, calls: 6000, workers: 9}]",
 	} {

@@ -14,18 +14,21 @@ func (p *Pool) agentStates() []store.Agent {
 	list := slices.Grow([]store.Agent(nil), p.callers.recs.Len())
 	var count [store.MaxClasses]int
 	waiting := p.waitingCallers()
+	all := int64(0) // used by all agents, live or not
 	for i := int32(1); i < p.callers.recs.End(); i++ {
 		c := p.callers.recs.At(i)
 		if c.name == 0 {
 			continue
 		}
 		a, ok := p.agentState(c, waiting[i])
+		all += a.Used
 		if !ok {
 			continue
 		}
 		count[a.Class]++
 		list = append(list, a)
 	}
+	p.divideUse(list, all)
 	slices.SortFunc(list, func(a, b store.Agent) int { return cmp.Compare(a.Name, b.Name) })
 	var alive uint16
 	for c := range p.spec.Classes {
@@ -39,6 +42,25 @@ func (p *Pool) agentStates() []store.Agent {
 		list[i].Allocated = s.Allocated(class, count[class])
 	}
 	return list[:min(len(list), store.MaxAgents)]
+}
+
+// divideUse divides the use of a window that is shorter than a minute among the agents that sent within it, by what they
+// sent in the last minute: the history has no finer figures.
+func (p *Pool) divideUse(list []store.Agent, all int64) {
+	in := p.total()
+	if in == nil || all == 0 || !isShort(p.defOf(in)) {
+		return
+	}
+	used := min(in.Used(p.defOf(in), p.ring(in)), all)
+	for i := range list {
+		list[i].Used = (list[i].Used*used + all - 1) / all
+	}
+}
+
+// isShort reports whether the history, which counts by minutes, is too coarse for a window, and the count of the latest
+// second too fine.
+func isShort(d *meter.Def) bool {
+	return (d.Kind == meter.Rolling || d.Kind == meter.Bucket) && d.Window >= 2*second && d.Window < minute
 }
 
 // agentState describes an agent. ok says whether it is live.
@@ -139,7 +161,7 @@ func (p *Pool) ofModels() *inst {
 	return nil
 }
 
-// recentUse estimates what an agent has used of the total limit.
+// recentUse estimates what an agent has used of the total limit. If its window is short, this is the use in the last minute.
 func (p *Pool) recentUse(c *caller) int64 {
 	in := p.total()
 	if in == nil {
@@ -160,6 +182,11 @@ func (p *Pool) recentUse(c *caller) int64 {
 		return int64(c.inSecond)
 	case in.IsStock(d):
 		return p.recent(c, max(p.now-(in.Hi-d.Window), 0), unit)
+	case isShort(d) && in == p.total():
+		if p.now-c.last >= d.Window {
+			return 0
+		}
+		return p.recent(c, minute, unit)
 	case d.Window < minute:
 		return (p.recent(c, minute, unit)*d.Window + minute - 1) / minute
 	}

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -466,6 +467,76 @@ func TestPaceLeavesSharesToLowerClasses(t *testing.T) {
 			if got[0] > 4800*55/100 {
 				t.Errorf("%d workers, pacing %t: the highest class has %d of 4800, and its share is 1920", workers, pace, got[0])
 			}
+		}
+	}
+}
+
+// Of a window shorter than a minute, an agent was shown the mean part of what it sent in the last minute: 2 of 10.
+func TestUseOfAShortWindowIsThatOfTheLimit(t *testing.T) {
+	w := worldOf(t, classesSpec(store.Limit{Name: "m", Unit: "requests", Kind: store.Rolling, Size: 20, Window: 10 * time.Second, Guard: store.GuardOff}))
+	use := func() map[string]int64 {
+		m := map[string]int64{}
+		for _, a := range w.p.Snapshot(w.now).Agents {
+			m[a.Name] = a.Used
+		}
+		return m
+	}
+	send := func(agent string, n int) {
+		for range n {
+			w.do(store.Op{Kind: store.OpClose, ID: w.ask(agent, 1, 0, 1).ID, Spent: true})
+		}
+	}
+	send("a", 10)
+	if got := use(); got["a"] != 10 {
+		t.Errorf("one agent sent 10: %v", got)
+	}
+	send("b", 5)
+	if got := use(); got["a"] != 10 || got["b"] != 5 {
+		t.Errorf("two agents sent 10 and 5: %v", got)
+	}
+	w.now = w.now.Add(11 * time.Second)
+	send("b", 4)
+	if got := use(); got["a"] != 0 || got["b"] != 4 {
+		t.Errorf("the window holds 4 requests of one agent: %v", got)
+	}
+}
+
+// A request that is settled in the minute after its grant, and after newer requests of its agent, counts with its actual use.
+func TestALateSettleIsCounted(t *testing.T) {
+	for _, fast := range []bool{false, true} {
+		now := store.Time(1_700_000_035_000_000) // 5 s before a minute ends
+		p, err := New(classesSpec(store.Limit{Name: "m", Unit: "tokens", Kind: store.Rolling, Size: 1 << 30, Window: time.Minute}), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		apply := p.Apply
+		if fast {
+			apply = p.ApplyFast
+		}
+		ask := func() store.Op {
+			return store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "a", TTL: 10 * time.Minute, Amounts: [store.MaxLimits]int64{10}}
+		}
+		first := []store.Op{ask(), ask(), ask(), ask(), ask(), ask(), ask(), ask()}
+		newer := slices.Clone(first)
+		first[0].Amounts[0] = 0       // states its use only at the end
+		apply(now, []store.Op{ask()}) // the fast path is for agents that the pool knows
+		apply(now, first)
+		if lots := len(p.lots); fast && lots == 0 {
+			t.Fatal("the requests did not take the fast path")
+		}
+		now = now.Add(6 * time.Second)
+		apply(now, newer)
+		apply(now, []store.Op{
+			{Kind: store.OpClose, ID: first[0].Result.ID, Amounts: [store.MaxLimits]int64{25}},
+			{Kind: store.OpClose, ID: first[1].Result.ID, Amounts: [store.MaxLimits]int64{3}},
+			{Kind: store.OpPoll, ID: store.ID{Session: 1}, Alive: time.Minute}, // not for the fast path: all tickets get records
+		})
+		var got []int64
+		for _, period := range p.History(now, 0).Periods {
+			got = append(got, period.Amounts[0])
+		}
+		if want := []int64{98, 80}; !slices.Equal(got, want) { // 10 for the agent's first request, 25, 3, and six times 10
+			t.Errorf("fast %v: the minutes have %v tokens, want %v", fast, got, want)
 		}
 	}
 }

@@ -185,11 +185,11 @@ func (p *Pool) noted(tk *ticket) *period {
 // agents share one period per model. Otherwise the history would hold only that minute, and every request would replace
 // a period.
 func (p *Pool) periodOf(rec *caller, model int32, at uint32) int32 {
-	i, crowded := p.findPeriod(rec, model, at)
+	i, crowded := p.findPeriod(rec, int32(rec.note), model, at)
 	if i == 0 && p.history.full(at) {
 		rec = &p.callers.total
 		rec.name = p.other
-		i, crowded = p.findPeriod(rec, model, at)
+		i, crowded = p.findPeriod(rec, int32(rec.note), model, at)
 	}
 	if i != 0 {
 		return i
@@ -206,9 +206,23 @@ func (p *Pool) periodOf(rec *caller, model int32, at uint32) int32 {
 // periodIn returns the period that counts an agent's requests for a model in minute at, or 0 if there is none. The
 // minute is the current one or the one before.
 func (p *Pool) periodIn(rec *caller, model int32, at uint32) int32 {
-	i, _ := p.findPeriod(rec, model, at)
+	i, _ := p.findPeriod(rec, p.until(rec, at), model, at)
 	if i == 0 && p.callers.total.note != 0 {
-		i, _ = p.findPeriod(&p.callers.total, model, at)
+		total := &p.callers.total
+		i, _ = p.findPeriod(total, p.until(total, at), model, at)
+	}
+	return i
+}
+
+// until returns an agent's latest period that is not after minute at, or one of another agent if there is none.
+func (p *Pool) until(rec *caller, at uint32) int32 {
+	i := int32(rec.note)
+	for looks := 0; i != 0 && looks <= maxModels; looks++ {
+		pd := p.history.periods.At(i)
+		if pd.name != rec.name || pd.minute <= at {
+			break
+		}
+		i = pd.before
 	}
 	return i
 }
@@ -228,12 +242,13 @@ func (h *history) full(at uint32) bool {
 	return h.periods.At(i).minute == at
 }
 
-// findPeriod returns an agent's period for a model in minute at, or 0 if there is none. crowded says that the agent has
+// findPeriod returns an agent's period for a model in minute at, or 0 if there is none. from is the latest period of that
+// minute. crowded says that the agent has
 // used too many models in that minute: then found is the period of all further models.
-func (p *Pool) findPeriod(rec *caller, model int32, at uint32) (found int32, crowded bool) {
+func (p *Pool) findPeriod(rec *caller, from, model int32, at uint32) (found int32, crowded bool) {
 	h := &p.history
 	looks, others := 0, int32(0)
-	for i := int32(rec.note); i != 0 && looks <= maxModels; looks++ {
+	for i := from; i != 0 && looks <= maxModels; looks++ {
 		pd := h.periods.At(i)
 		if pd.name != rec.name || pd.minute != at {
 			break

@@ -1551,11 +1551,11 @@ F.pool_Pool_spell = function(l, k) -- internal/pool/lotspell.go:27
  tk[25] = n % 256
 end
 F.pool_Pool_periodOf = function(rec, model, at) -- internal/pool/history.go:187
- local i, crowded = F.pool_Pool_findPeriod(rec, model, at)
+ local i, crowded = F.pool_Pool_findPeriod(rec, rec[8], model, at)
  if i == 0 and F.pool_history_full(at) then
   rec = sum
   rec[1] = once[113]
-  i, crowded = F.pool_Pool_findPeriod(rec, model, at)
+  i, crowded = F.pool_Pool_findPeriod(rec, rec[8], model, at)
  end
  if i ~= 0 then return i end
  if crowded then model = once[113] end
@@ -1566,8 +1566,11 @@ F.pool_Pool_periodOf = function(rec, model, at) -- internal/pool/history.go:187
  return i
 end
 F.pool_Pool_periodIn = function(rec, model, at) -- internal/pool/history.go:208
- local i, _ = F.pool_Pool_findPeriod(rec, model, at)
- if i == 0 and sum[8] ~= 0 then i = F.pool_Pool_findPeriod(sum, model, at) end
+ local i, _ = F.pool_Pool_findPeriod(rec, F.pool_Pool_until(rec, at), model, at)
+ if i == 0 and sum[8] ~= 0 then
+  local total = sum
+  i = F.pool_Pool_findPeriod(total, F.pool_Pool_until(total, at), model, at)
+ end
  return i
 end
 F.pool_Pool_schedule = function(i, t, due) -- internal/pool/ticket.go:149
@@ -2239,7 +2242,7 @@ F.pool_Pool_unbrief = function(who, who_o) -- internal/pool/learn.go:151
   end
  end
 end
-F.pool_history_refused = function(t) -- internal/pool/history.go:272
+F.pool_history_refused = function(t) -- internal/pool/history.go:287
  local c, c_o = past.week, (fmod((t - fmod(t, 3600000000)) / 3600000000, 168))*2
  if c[c_o+1] ~= (((t - fmod(t, 3600000000)) / 3600000000) % 4294967296) then
   c[c_o+1], c[c_o+2] = ((t - fmod(t, 3600000000)) / 3600000000) % 4294967296, 0
@@ -2890,8 +2893,8 @@ F.pool_wheel_add = function(w, w_o, i, t) -- internal/pool/wheel.go:26
  w[w_o+4] = w[w_o+4] + 1
  if w[w_o+4] == 1 or s < w[w_o+3] then w[w_o+3] = s end
 end
-F.pool_Pool_findPeriod = function(rec, model, at) -- internal/pool/history.go:233
- local found, crowded, looks, others, i = 0, false, 0, 0, rec[8]
+F.pool_Pool_findPeriod = function(rec, from, model, at) -- internal/pool/history.go:248
+ local found, crowded, looks, others, i = 0, false, 0, 0, from
  while i ~= 0 and looks <= 64 do
   local pd = S_hperiods[i] or ld(S_hperiods, i)
   if pd[1] ~= rec[1] or pd[3] ~= at then break end
@@ -2903,7 +2906,7 @@ F.pool_Pool_findPeriod = function(rec, model, at) -- internal/pool/history.go:23
  if looks >= 64 then return others, true end
  return 0, false
 end
-F.pool_history_full = function(at) -- internal/pool/history.go:217
+F.pool_history_full = function(at) -- internal/pool/history.go:231
  local n, i = slabLen(S_hperiods), past[1]
  if i == 0 then i = (n + 2147483648) % 4294967296 - 2147483648 end
  i = i - 16383
@@ -2913,13 +2916,23 @@ F.pool_history_full = function(at) -- internal/pool/history.go:217
  end
  return (S_hperiods[i] or ld(S_hperiods, i))[3] == at
 end
-F.pool_Pool_newPeriod = function() -- internal/pool/history.go:256
+F.pool_Pool_newPeriod = function() -- internal/pool/history.go:271
  if slabLen(S_hperiods) < 32768 then return slabNew(S_hperiods) end
  past[1] = fmod(past[1], 32768) + 1
  local pd = S_hperiods[past[1]] or ld(S_hperiods, past[1])
  if pd[1] ~= 0 then F.flat_Names_Drop(pd[1]) end
  if pd[2] ~= 0 then F.flat_Names_Drop(pd[2]) end
  return past[1]
+end
+F.pool_Pool_until = function(rec, at) -- internal/pool/history.go:218
+ local i, looks = rec[8], 0
+ while i ~= 0 and looks <= 64 do
+  local pd = S_hperiods[i] or ld(S_hperiods, i)
+  if pd[1] ~= rec[1] or pd[3] <= at then break end
+  i = pd[4]
+  looks = looks + 1
+ end
+ return i
 end
 F.meter_Meter_Release = function(m, d, c, c_o) -- internal/meter/charge.go:211
  if d[1] == 3 and c[c_o+3] == 1 then
