@@ -83,6 +83,7 @@ type resource struct {
 	budgets      *budgets // nil: no budgets
 	price        func(model string, usage []Amount) (int64, bool)
 	paid         bool
+	charged      atomic.Bool // a request has stated or cost money, and a budget pays
 	failures     failures
 	told         told
 

@@ -23,12 +23,13 @@ type budgets struct {
 	// goesOn is set if requests continue while the ledger cannot be reached. They are entered later.
 	goesOn bool
 
-	mu   sync.Mutex
-	seen map[string]glance // by budget
-	late []lateEntry
-	ends []*time.Timer // timers for the resets of used-up budgets
-	shut bool
-	slow pacers
+	mu    sync.Mutex
+	seen  map[string]glance    // by budget
+	short map[string]shortfall // by budget
+	late  []lateEntry
+	ends  []*time.Timer // timers for the resets of used-up budgets
+	shut  bool
+	slow  pacers
 }
 
 // glance is the spending of a budget, read a moment ago.
@@ -36,6 +37,13 @@ type glance struct {
 	at     time.Time
 	period string
 	used   map[string]int64 // by owner of the account
+}
+
+// shortfall is the last request that a budget had too little left for.
+type shortfall struct {
+	who    string // the owner of the account
+	micros int64
+	at     time.Time
 }
 
 // glanceFor is how long a glance is valid.
@@ -47,7 +55,7 @@ func newBudgets(g *Gate, c Config) (*budgets, error) {
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	b := &budgets{gate: g, list: list, alert: c.Alert, events: c.Events, seen: map[string]glance{}, books: ledger.Beside(g.store, g.settings.readOnly)}
+	b := &budgets{gate: g, list: list, alert: c.Alert, events: c.Events, seen: map[string]glance{}, short: map[string]shortfall{}, books: ledger.Beside(g.store, g.settings.readOnly)}
 	if b.books == nil {
 		b.books = ledger.NewInStore(g.store, g.settings.readOnly, b.pots)
 		b.goesOn = !g.settings.passing && g.settings.onFailure != store.FailClosed
@@ -259,6 +267,29 @@ func (g *Gate) Budgets(ctx context.Context) ([]inspect.BudgetStatus, error) {
 		}
 	}
 	return out, nil
+}
+
+// budgetsWithin is Budgets with a bound on the time. It returns none if they cannot be read.
+func (g *Gate) budgetsWithin(ctx context.Context, d time.Duration) []inspect.BudgetStatus {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	list, _ := g.Budgets(ctx)
+	return list
+}
+
+// littleLeft is the part of a budget that counts as too little for most requests.
+const littleLeft = 0.02
+
+// little reports whether an account has too little left for the last request that it refused in this process, or for most
+// requests. refused is set if that request came in the last minute.
+func (b *budgets) little(s *inspect.BudgetStatus) (little, refused bool) {
+	b.mu.Lock()
+	last := b.short[s.Name]
+	b.mu.Unlock()
+	if last.who == s.Who && micros(s.RemainingUSD) < last.micros {
+		return true, time.Since(last.at) < idleAfter
+	}
+	return s.RemainingUSD <= s.SizeUSD*littleLeft, false
 }
 
 // close makes the late entries, if that is possible now, and closes the ledger.

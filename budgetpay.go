@@ -61,6 +61,7 @@ func (r *resource) tryPaid(ctx context.Context, asked *Request, estimate int64, 
 	case x == nil:
 		return false, nil
 	}
+	r.charged.Store(true)
 	req := *asked
 	if err := b.beforehand(ctx, r, x, &req, estimate); err != nil {
 		if r.events != nil {
@@ -175,6 +176,9 @@ func (b *budgets) pay(ctx context.Context, r *resource, x *bill, req *Request, e
 	case taken.Full >= 0:
 		t.giveBack()
 		used := b.usedNow(ctx, x, taken.Full)
+		b.mu.Lock()
+		b.short[x.lines[taken.Full].Budget] = shortfall{x.lines[taken.Full].Who, o.Amount, time.Now()}
+		b.mu.Unlock()
 		b.announce(ctx, r, x, taken.Full, req, used)
 		return b.refusal(r, x, taken.Full, req, used, estimate)
 	}

@@ -21,7 +21,7 @@ func (g inside) CheckIn(ctx context.Context, m JoinRequest) (inspect.CheckInResu
 	}
 	if by != "" {
 		return inspect.CheckInResult{
-			NewWork: inspect.NewWork{Chain: []string{}, Reason: movedReason(by)}, Light: "green", TakenOverBy: by,
+			NewWork: inspect.NewWork{Chain: []string{}, Reason: movedReason(by)}, Light: "green", Allocated: inspect.Unknown, TakenOverBy: by,
 		}, nil
 	}
 	if err := l.beat(ctx); err != nil {
@@ -44,11 +44,11 @@ func movedReason(machine string) string {
 
 // checkInResult returns the result of an agent's heartbeat.
 func (v *view) checkInResult(l *Lease) inspect.CheckInResult {
-	s := inspect.CheckInResult{NewWork: v.newWork(l.agent), Light: "green"}
+	s := inspect.CheckInResult{NewWork: v.newWork(l.agent), Light: "green", Allocated: inspect.Unknown}
 	var most foremost
 	for i, name := range v.names {
 		if a := v.agentIn(i, l.agent, int(l.class)); a != nil && most.is(v, i, a.Used) {
-			s.Resource, s.Allocated = name, a.Allocated
+			s.Resource, s.Allocated = name, allocated(v.totals[i], a)
 			s.Light = v.snaps[i].Light.String()
 		}
 	}

@@ -61,6 +61,21 @@ func TestFirstHeartbeatIsToldWhatItHas(t *testing.T) {
 	})
 }
 
+// A share that is not known is not a share of less than one request.
+func TestHeartbeatWithoutAKnownLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, sluice.Limit{Name: "learned", Kind: sluice.Rolling, Window: time.Minute})
+		if s := checkIn(t, g, sluice.JoinRequest{Agent: "a"}); s.Allocated != inspect.Unknown {
+			t.Errorf("told %+v, and no limit is known", s)
+		}
+		g = open(t, rolling(1, time.Minute))
+		checkIn(t, g, sluice.JoinRequest{Agent: "a"})
+		if s := checkIn(t, g, sluice.JoinRequest{Agent: "b"}); s.Allocated != 0 {
+			t.Errorf("told %+v, and two share one request", s)
+		}
+	})
+}
+
 // An agent learns of backpressure within two seconds.
 func TestBackpressureIsToldWithinTwoSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -124,6 +124,7 @@ func (g *Gate) read(ctx context.Context, load *viewLoad, rest time.Duration) {
 	v.number, v.began = number, began
 	for i := range v.snaps { // the view is kept for a while: drop what is not used
 		s := &v.snaps[i]
+		v.totals = append(v.totals, g.resources[v.names[i]].totalLimit(s))
 		s.Callers, s.Members, s.Limits = nil, nil, nil
 	}
 	load.view = v
@@ -198,6 +199,7 @@ type view struct {
 	graph  policy.Graph
 	began  time.Time // when the reading began, for shared views
 	number uint64    // sequence number, for shared views
+	totals []int64   // what agents share of each resource, for shared views; 0: not known
 	cutOff bool      // parts are missing, because this process is cut off from the store
 	// joinedCut is set if more agents have a lease than can be listed.
 	joinedCut bool
@@ -340,6 +342,7 @@ func (v *view) agents() []inspect.AgentStatus {
 	}
 	most := map[string]*foremost{}
 	for i, name := range v.names {
+		total := v.gate.resources[name].totalLimit(&v.snaps[i])
 		for _, a := range v.snaps[i].Agents {
 			s := all[a.Name]
 			if s == nil {
@@ -351,7 +354,7 @@ func (v *view) agents() []inspect.AgentStatus {
 				most[a.Name] = new(foremost)
 			}
 			if most[a.Name].is(v, i, a.Used) {
-				s.Resource, s.Allocated, s.Used = name, v.gate.resources[name].allocated(&v.snaps[i], &a), a.Used
+				s.Resource, s.Allocated, s.Used = name, allocated(total, &a), a.Used
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func (g *Gate) Pool(ctx context.Context, resource string) (inspect.PoolStatus, e
 		a.State, _ = state(a.Name)
 		a.Class = r.settings.className(snap.Agents[i].Class)
 		s.Allocations[a.Name] = inspect.AgentAllocation{
-			Priority: snap.Agents[i].Class, Allocated: r.allocated(snap, &snap.Agents[i]), Used: snap.Agents[i].Used, LeaseExpiry: a.LeaseExpiresAt,
+			Priority: snap.Agents[i].Class, Allocated: allocated(s.TotalLimit, &snap.Agents[i]), Used: snap.Agents[i].Used, LeaseExpiry: a.LeaseExpiresAt,
 			LeaseStart: a.LeaseStartedAt, Leased: a.Leased, Class: a.Class, User: a.User, Machine: a.Machine, State: a.State,
 		}
 	}
@@ -47,8 +47,8 @@ func (r *resource) totalLimit(snap *store.Snapshot) int64 {
 }
 
 // allocated returns an agent's part of the total, which may be less than 1, or [inspect.Unknown].
-func (r *resource) allocated(snap *store.Snapshot, a *store.Agent) int64 {
-	if a.Allocated == 0 && r.totalLimit(snap) == 0 {
+func allocated(total int64, a *store.Agent) int64 {
+	if a.Allocated == 0 && total == 0 {
 		return inspect.Unknown
 	}
 	return a.Allocated

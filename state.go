@@ -19,10 +19,17 @@ func (r *resource) setState(s *inspect.ResourceStatus, snap *store.Snapshot, bud
 	for i := range s.Limits {
 		s.LightBinds = s.LightBinds || s.Limits[i].Binds
 	}
-	s.State, s.Reason, s.Until = r.state(s, snap, budgets)
+	var out shortage
+	turnedAway := false
+	if s.Outage == nil {
+		turnedAway = r.turnedAway(snap)
+		out = r.shortage(s, turnedAway, budgets)
+		s.UsedUp = out.gone
+	}
+	s.State, s.Reason, s.Until = r.state(s, snap, &out, turnedAway)
 }
 
-func (r *resource) state(s *inspect.ResourceStatus, snap *store.Snapshot, budgets []inspect.BudgetStatus) (state, reason string, until *time.Time) {
+func (r *resource) state(s *inspect.ResourceStatus, snap *store.Snapshot, out *shortage, turnedAway bool) (state, reason string, until *time.Time) {
 	trouble, now := snap.Trouble, snap.Now
 	if s.Outage != nil { // what other processes have seen is not known
 		trouble, now = r.failures.now(), store.Time(time.Now().UnixMicro())
@@ -51,11 +58,10 @@ func (r *resource) state(s *inspect.ResourceStatus, snap *store.Snapshot, budget
 		return inspect.StateQueueing, reason, until
 	}
 	last := snap.Counters.Last
-	sent, turnedAway := last != 0 && snap.Now.Sub(last) < idleAfter, r.turnedAway(snap)
-	out := r.shortage(s, turnedAway, budgets)
+	sent := last != 0 && snap.Now.Sub(last) < idleAfter
 	switch {
-	case out.of != "" && turnedAway, out.all && sent:
-		return inspect.StateQueueing, out.of + ": " + out.held, out.until
+	case out.of != "" && turnedAway, out.refuses && sent:
+		return inspect.StateQueueing, out.of + out.held, out.until
 	case out.of != "" && sent:
 		return inspect.StateFlowing, "no request waits, but " + out.of, out.until
 	case sent:
@@ -91,14 +97,16 @@ func (r *resource) turnedAway(snap *store.Snapshot) bool {
 
 // shortage is what has nothing left, although no request waits for it now.
 type shortage struct {
-	of    string     // and how much of it is used; empty: there is room
-	held  string     // what happens to requests
-	until *time.Time // nil: not known, or room comes back bit by bit
-	all   bool       // every request needs it
+	of      string     // and how much of it is used; empty: there is room
+	held    string     // what happens to requests, after a colon
+	until   *time.Time // nil: not known, or room comes back bit by bit
+	gone    bool       // room does not come back bit by bit
+	refuses bool       // it refuses the requests that come now
 }
 
 // shortage finds the shared limit with nothing left, of several the one with the latest reset. If no limit is used up
-// until a reset, it may be a budget. If agents were turned away, it may also be a limit whose light holds them.
+// until a reset, it may be a budget that has nothing left, or too little. If agents were turned away, it may also be a
+// limit whose light holds them.
 func (r *resource) shortage(s *inspect.ResourceStatus, turnedAway bool, budgets []inspect.BudgetStatus) (out shortage) {
 	if r.observe {
 		return out // it holds no request
@@ -110,29 +118,40 @@ func (r *resource) shortage(s *inspect.ResourceStatus, turnedAway bool, budgets 
 		if l.Scope != "" || l.Limit <= 0 || l.Remaining > 0 && !lit || !later {
 			continue
 		}
-		out = shortage{of: "the limit " + l.Name + " is full" + levelOf(l), held: "requests that need it wait or are refused", until: l.ResetAt}
+		out = shortage{of: "the limit " + l.Name + " is full" + levelOf(l), held: ": requests that need it wait or are refused", until: l.ResetAt, gone: out.gone}
 		switch {
 		case l.Remaining > 0:
 			out.of = "the light on the limit " + l.Name + " is " + l.Light + levelOf(l)
-			if out.held = "lower classes wait or are refused"; l.Light == "red" {
-				out.held = "all but emergencies wait or are refused"
+			if out.held = ": lower classes wait or are refused"; l.Light == "red" {
+				out.held = ": all but emergencies wait or are refused"
 			}
 		case l.Plan:
-			out.of, out.held = "the limit "+l.Name+" is used up"+levelOf(l), "lower classes wait or are refused"
+			out.of, out.held, out.gone = "the limit "+l.Name+" is used up"+levelOf(l), ": lower classes wait or are refused", true
 		case l.ResetAt != nil:
-			out.of = "the limit " + l.Name + " is used up" + levelOf(l)
+			out.of, out.gone = "the limit "+l.Name+" is used up"+levelOf(l), true
 		}
 	}
-	if out.until != nil || !r.paid {
+	if out.until != nil || !r.spends() {
 		return out
 	}
 	for i := range budgets {
-		if b := &budgets[i]; b.Over == OverDeny && b.RemainingUSD <= 0 && !out.all {
-			out = shortage{"the budget " + b.Name + whose(&Budget{Per: b.Per}, b.Who) + " is used up", "requests that it pays for are refused", b.ResetsAt, b.Per == BudgetFleet}
+		b := &budgets[i]
+		if b.Over != OverDeny || out.refuses {
+			continue
+		}
+		name := "the budget " + b.Name + whose(&Budget{Per: b.Per}, b.Who)
+		if b.RemainingUSD <= 0 {
+			out = shortage{name + " is used up", ": requests that it pays for are refused", b.ResetsAt, true, b.Per == BudgetFleet}
+		} else if little, refused := r.budgets.little(b); little && !out.gone {
+			out = shortage{name + " has " + usdText(micros(b.RemainingUSD)) + " usd left: larger requests are refused", "", b.ResetsAt, true, refused && b.Per == BudgetFleet}
 		}
 	}
 	return out
 }
+
+// spends reports whether requests to the resource cost money: by its provider, or because one has stated dollars to this
+// process.
+func (r *resource) spends() bool { return r.paid || r.charged.Load() }
 
 // levelOf says how much of a limit is used.
 func levelOf(l *inspect.LimitStatus) string {

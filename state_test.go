@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/memstore"
 )
 
 // wantState fails unless the resource is in the given state, with a reason that contains the words.
@@ -217,7 +218,111 @@ func TestAUsedUpBudgetIsTold(t *testing.T) {
 
 		g = open(sluice.Budget{Name: "each", Per: sluice.BudgetAgent, Micros: 1_000_000})
 		pass(t, g, pay)
-		wantState(t, g, inspect.StateFlowing, `no request waits, but the budget each of agent "a" is used up`)
+		const each = `the budget each of agent "a" is used up`
+		wantState(t, g, inspect.StateFlowing, "no request waits, but "+each)
+		time.Sleep(time.Minute)
+		if s := wantState(t, g, inspect.StateIdle, each); !s.UsedUp || s.Until != nil { // it never begins anew
+			t.Errorf("used up: %v, until %v", s.UsedUp, s.Until)
+		}
+	})
+}
+
+// A budget refuses requests that cost more than what is left of it.
+func TestABudgetWithTooLittleLeftIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			spent, asks int64
+			words       string
+		}{
+			{980_000, 50_000, "the budget all has 0.02 usd left: larger requests are refused"},
+			{800_000, 500_000, "the budget all has 0.20 usd left: larger requests are refused"},
+			{990_000, 0, "the budget all has 0.01 usd left: larger requests are refused"},
+			{800_000, 0, ""},
+		} {
+			g := openConfig(t, sluice.Config{
+				Budgets:   []sluice.Budget{{Name: "all", Micros: 1_000_000, Period: sluice.BudgetDay}},
+				Resources: map[string]sluice.Resource{"api": {Paid: true, Limits: []sluice.Limit{rolling(100, time.Minute)}}},
+			})
+			ask := func(micros int64) sluice.Request {
+				return sluice.Request{Resource: "api", Agent: "a", Cost: []sluice.Amount{usd(micros)}}
+			}
+			pass(t, g, ask(c.spent))
+			state, words := inspect.StateFlowing, "no request waits, but "+c.words
+			if c.asks > 0 {
+				_, err := g.Try(t.Context(), ask(c.asks))
+				wantError(t, err, sluice.ErrBudget)
+				state, words = inspect.StateQueueing, c.words
+			}
+			if c.words == "" {
+				words = "requests pass without waiting"
+			}
+			if s := wantState(t, g, state, words); s.UsedUp != (c.words != "") || (s.Until != nil) != s.UsedUp {
+				t.Errorf("%+v: used up: %v, until %v", c, s.UsedUp, s.Until)
+			}
+			time.Sleep(time.Minute)
+			if s := wantState(t, g, inspect.StateIdle, c.words); s.UsedUp != (c.words != "") {
+				t.Errorf("%+v: used up: %v a minute later", c, s.UsedUp)
+			}
+		}
+		all, each := sluice.Budget{Name: "all", Micros: 1_000_000}, sluice.Budget{Name: "each", Per: sluice.BudgetAgent, Micros: 990_000}
+		for _, list := range [][]sluice.Budget{{all, each}, {each, all}} { // one that has nothing left comes first
+			g := openConfig(t, sluice.Config{Budgets: list, Resources: map[string]sluice.Resource{"api": {Paid: true, Limits: []sluice.Limit{rolling(100, time.Minute)}}}})
+			pass(t, g, sluice.Request{Resource: "api", Agent: "a", Cost: []sluice.Amount{usd(990_000)}})
+			wantState(t, g, inspect.StateFlowing, `no request waits, but the budget each of agent "a" is used up`)
+		}
+	})
+}
+
+// Callers can state dollars to a provider that counts no tokens.
+func TestABudgetOfStatedDollarsIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := []sluice.Limit{rolling(100, time.Minute)}
+		g := openConfig(t, sluice.Config{
+			Budgets:   []sluice.Budget{{Name: "all", Micros: 1_000_000}},
+			Resources: map[string]sluice.Resource{"api": {Limits: limits}, "free": {Limits: limits}},
+		})
+		pass(t, g, sluice.Request{Resource: "api", Agent: "a", Cost: []sluice.Amount{usd(1_000_000)}})
+		pass(t, g, sluice.Request{Resource: "free", Agent: "a"})
+		wantState(t, g, inspect.StateQueueing, "the budget all is used up: requests that it pays for are refused")
+		if s, err := g.Resource(t.Context(), "free"); err != nil || s.UsedUp || s.State != inspect.StateFlowing {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
+}
+
+// Grants are told what is left of limits. That takes no reading of budgets, and a round of the watcher takes one.
+func TestBudgetsAreReadSparingly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &laggard{Store: memstore.New()}
+		defer func() { _ = s.Store.Close() }()
+		limits := []sluice.Limit{rolling(100, time.Minute)}
+		g, err := sluice.OpenWithStore(t.Context(), s, sluice.Config{
+			Budgets:   []sluice.Budget{{Name: "all", Micros: 1_000_000}},
+			Resources: map[string]sluice.Resource{"api": {Paid: true, Limits: limits}, "more": {Paid: true, Limits: limits}, "most": {Paid: true, Limits: limits}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = g.Close() }()
+		if _, err := g.Budgets(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ofBudgets := s.reads.Swap(0)
+		if l, callers, err := inside.Of(g).Levels(t.Context(), "api"); err != nil || len(l) != 1 || l[0].Remaining != 100 || callers != 0 {
+			t.Errorf("%+v, %d callers, %v", l, callers, err)
+		}
+		if n := s.reads.Swap(0); n != 1 {
+			t.Errorf("%d pools are read for the levels of one", n)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { inside.Of(g).WatchStates(ctx); close(done) }()
+		synctest.Wait() // one round
+		if n := s.reads.Load(); n != 3+ofBudgets {
+			t.Errorf("%d pools are read in a round, want 3 resources and %d of the budget", n, ofBudgets)
+		}
+		stop()
+		<-done
 	})
 }
 
@@ -243,7 +348,7 @@ func TestAnOutageDegrades(t *testing.T) {
 		g := s.open(t, sluice.Config{}, rolling(10, time.Minute))
 		s.lose("connection refused")
 		got := wantState(t, g, inspect.StateDegraded, "the store is out of reach: connection refused; this process lets all requests go")
-		for _, field := range []string{"in_flight", "sent", "throttled", "light", "consecutive_429", "throttled_7d"} {
+		for _, field := range []string{"in_flight", "sent", "throttled", "light", "used_up", "consecutive_429", "throttled_7d"} {
 			if n, there := asJSON(t, got).(map[string]any)[field]; n != nil || !there {
 				t.Errorf("%s is %v while the store is away, want null", field, n)
 			}
@@ -477,6 +582,81 @@ func TestAdviceIsToldOnce(t *testing.T) {
 		}
 		if a := state(t, g).Advice; a == nil || a.Setting != "resources.api.use" {
 			t.Errorf("%+v", a)
+		}
+		stop()
+		<-done
+	})
+}
+
+// A watcher without listeners finds the advice too. It used to call a function that was nil.
+func TestStatesAreWatchedWithoutEvents(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, places(wide))
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { inside.Of(g).WatchStates(ctx); close(done) }()
+		for range 2 {
+			refuse(t, g, sluice.Answer{})
+			time.Sleep(time.Hour)
+		}
+		if state(t, g).Advice == nil {
+			t.Error("two refusals raise no advice")
+		}
+		stop()
+		<-done
+	})
+}
+
+// The setting of an advice follows what is seen at the moment, such as use outside the gate. One that comes back is
+// reported again after a day, or after another refusal.
+func TestAdviceThatComesAndGoesIsToldOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		kept := &record{}
+		g := newShared(t).open(t, sluice.Config{Events: kept.add}, hourly(1000))
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { inside.Of(g).WatchStates(ctx); close(done) }()
+		use := func(outside int64) (setting string) { // for one window
+			ticket := acquire(t, g, from("a"))
+			answer(t, ticket, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{{Limit: "hour", Size: 1000, Remaining: 999 - outside, ResetIn: 50 * time.Minute}}})
+			end(t, ticket)
+			time.Sleep(10 * time.Second)
+			setting = state(t, g).Advice.Setting
+			time.Sleep(time.Hour)
+			return setting
+		}
+		for range 2 {
+			refuse(t, g, sluice.Answer{})
+			time.Sleep(2 * time.Hour)
+		}
+		seen := map[string]bool{}
+		round := func() {
+			seen[use(300)], seen[use(0)] = true, true
+		}
+		round()
+		told := kept.count(inspect.EventAdvice)
+		if len(seen) != 2 || told < 2 {
+			t.Fatalf("%d advices about %v, want two settings that come and go", told, seen)
+		}
+		for range 4 {
+			round()
+		}
+		if got := kept.count(inspect.EventAdvice); got != told {
+			t.Errorf("%d advices within a day, want %d", got, told)
+		}
+		refuse(t, g, sluice.Answer{})
+		time.Sleep(2 * time.Hour)
+		round()
+		more := kept.count(inspect.EventAdvice)
+		if more <= told {
+			t.Error("another refusal raises none")
+		}
+		time.Sleep(24 * time.Hour)
+		round()
+		if got := kept.count(inspect.EventAdvice); got <= more {
+			t.Error("a day later none is told")
 		}
 		stop()
 		<-done

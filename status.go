@@ -86,6 +86,14 @@ func pausedScope(gates []store.PauseState, w *store.Waiter) (scope string) {
 
 // Resource reads the state of one resource; see [Gate.Status].
 func (g *Gate) Resource(ctx context.Context, name string) (inspect.ResourceStatus, error) {
+	return g.resourceStatus(ctx, name, func() []inspect.BudgetStatus {
+		budgets, _ := g.Budgets(ctx) // without them, the state is of the limits alone
+		return budgets
+	})
+}
+
+// resourceStatus is Resource with a way to read the budgets, which is called if the state depends on them.
+func (g *Gate) resourceStatus(ctx context.Context, name string, read func() []inspect.BudgetStatus) (inspect.ResourceStatus, error) {
 	r, err := g.resource(name)
 	if err != nil {
 		return inspect.ResourceStatus{}, err
@@ -95,10 +103,23 @@ func (g *Gate) Resource(ctx context.Context, name string) (inspect.ResourceStatu
 		return inspect.ResourceStatus{}, err
 	}
 	var budgets []inspect.BudgetStatus
-	if r.paid && !cutOff {
-		budgets, _ = g.Budgets(ctx) // without them, the state is of the limits alone
+	if r.spends() && !cutOff {
+		budgets = read()
 	}
 	return r.status(&snap, budgets), nil
+}
+
+// Levels returns what is left of a resource's limits, and how many callers the resource has. It reads no budgets.
+func (g inside) Levels(ctx context.Context, resource string) (limits []inspect.LimitStatus, callers int, err error) {
+	r, err := g.resource(resource)
+	if err != nil {
+		return nil, 0, err
+	}
+	snap, _, err := r.snapshot(ctx, true)
+	if err != nil {
+		return nil, 0, err
+	}
+	return r.limitStatus(&snap), len(snap.Callers), nil
 }
 
 func (r *resource) status(snap *store.Snapshot, budgets []inspect.BudgetStatus) inspect.ResourceStatus {
@@ -106,7 +127,7 @@ func (r *resource) status(snap *store.Snapshot, budgets []inspect.BudgetStatus) 
 	s := inspect.ResourceStatus{
 		Name: r.name, Configured: !r.other, Mode: r.mode(), Waiting: map[string]int{}, InFlight: snap.InFlight, Last429: c.moment(snap.Counters.Last429),
 		LastSend: c.moment(snap.Counters.Last),
-		Limits:   []inspect.LimitStatus{}, Gates: []inspect.PauseStatus{}, Callers: []inspect.CallerStatus{}, Models: []inspect.ModelStatus{}, CallerStatus: callerStatus("", snap.Counters),
+		Limits:   r.limitStatus(snap), Gates: []inspect.PauseStatus{}, Callers: []inspect.CallerStatus{}, Models: []inspect.ModelStatus{}, CallerStatus: callerStatus("", snap.Counters),
 		Light: snap.Light.String(), Throttled7d: snap.Throttled7d, Outage: r.outage(), Members: len(snap.Members),
 	}
 	if a, ok := policy.AdviseOnRefusals(r.facts(snap)); ok {
@@ -119,21 +140,6 @@ func (r *resource) status(snap *store.Snapshot, budgets []inspect.BudgetStatus) 
 	}
 	for i, n := range snap.Waiting {
 		s.Waiting[r.settings.className(i)] = n
-	}
-	for _, l := range snap.Limits {
-		if l.Limit >= len(r.limits) {
-			continue // added by another member: its name is not known here
-		}
-		def := r.limits[l.Limit]
-		if def.Plan && l.Size == 0 {
-			continue // the resource is not used by subscription
-		}
-		s.Limits = append(s.Limits, inspect.LimitStatus{
-			Name: def.Name, Kind: l.Kind.String(), WindowMS: l.Window.Milliseconds(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Used: l.Used,
-			Remaining: l.Remaining, Outside: l.Outside, ResetAt: c.moment(resetOf(&l)),
-			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(goneOf(&l, def.Plan, snap.Now)), DiffersFrom: r.differs(&l), Binds: l.Binds,
-			Withheld: l.Withheld, Learned: sizeOf(&def) == 0 && l.Size > 0, Plan: def.Plan,
-		})
 	}
 	for _, g := range snap.Gates {
 		if r.observe {
@@ -156,6 +162,27 @@ func (r *resource) status(snap *store.Snapshot, budgets []inspect.BudgetStatus) 
 	r.addModels(&s, snap)
 	r.setState(&s, snap, budgets)
 	return s
+}
+
+// limitStatus returns the state of each limit.
+func (r *resource) limitStatus(snap *store.Snapshot) []inspect.LimitStatus {
+	list, c := []inspect.LimitStatus{}, clockAt(snap.Now)
+	for _, l := range snap.Limits {
+		if l.Limit >= len(r.limits) {
+			continue // added by another member: its name is not known here
+		}
+		def := r.limits[l.Limit]
+		if def.Plan && l.Size == 0 {
+			continue // the resource is not used by subscription
+		}
+		list = append(list, inspect.LimitStatus{
+			Name: def.Name, Kind: l.Kind.String(), WindowMS: l.Window.Milliseconds(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Used: l.Used,
+			Remaining: l.Remaining, Outside: l.Outside, ResetAt: c.moment(resetOf(&l)),
+			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(goneOf(&l, def.Plan, snap.Now)), DiffersFrom: r.differs(&l), Binds: l.Binds,
+			Withheld: l.Withheld, Learned: sizeOf(&def) == 0 && l.Size > 0, Plan: def.Plan,
+		})
+	}
+	return list
 }
 
 // sizeOf returns what a limit can hold.

@@ -195,6 +195,9 @@ func (c *checker) limit(path string, l *Limit, r *Resource) {
 	if !unitRE.MatchString(l.Unit) {
 		c.fail(path+".unit", "%s is not a unit such as requests or input_tokens", c.shown(path+".unit", l.Unit)).Hint("a unit is 1 to 64 small letters, digits and underscores")
 	}
+	if l.Unit == sluice.USD {
+		c.fail(path+".unit", "a limit cannot count dollars").Hint("use a budget, such as budgets: [{size: 5 usd/day}]")
+	}
 	for i, scope := range l.Per {
 		if slices.Contains(l.Per[:i], scope) {
 			c.fail(index(path+".per", i), "%s is there twice", c.bare(index(path+".per", i), scope))

@@ -204,6 +204,19 @@ func TestHeartbeatIsAboutTheConfiguredResource(t *testing.T) {
 	}
 }
 
+// A share that is not known is null; 0 is a share of less than one request.
+func TestHeartbeatTellsUnknownSharesFromSmallOnes(t *testing.T) {
+	r := begin(t, "generic", "presets: off\nresources: {api: {provider: anthropic}}\n", nil)
+	if out := r.want(200, "PUT", "/v1/agents/a", `{}`); out["allocated"] != nil {
+		t.Errorf("%v", out)
+	}
+	r = begin(t, "generic", "presets: off\nresources: {api: {limits: [{name: minute, size: 1/min}]}}\n", nil)
+	r.want(200, "PUT", "/v1/agents/a", `{}`)
+	if out := r.want(200, "PUT", "/v1/agents/b", `{}`); out["allocated"] != 0.0 {
+		t.Errorf("%v", out)
+	}
+}
+
 // A caller that states no agent is the token's, else an unnamed one.
 func TestTicketWithoutAnAgent(t *testing.T) {
 	r := begin(t, "generic", plain, nil)
@@ -232,7 +245,17 @@ func TestStatedDollars(t *testing.T) {
 		}
 	}
 	r.want(204, "POST", "/v1/tickets/"+ticket+"/close", `{"usage":{"usd":0.02}}`)
-	if b := r.want(200, "GET", "/v1/status", ``)["budgets"].([]any)[0].(map[string]any); b["used_usd"] != 0.02 {
+	unknown := r.want(200, "POST", "/v1/tickets", `{"resource":"api","agent":"a","units":{"requests":null,"usd":0.5}}`)
+	if left := unknown["limits"].([]any)[0].(map[string]any)["remaining"]; left != 98.0 { // null is not stated
+		t.Errorf("%v are left", left)
+	}
+	r.want(204, "POST", "/v1/tickets/"+unknown["ticket"].(string)+"/close", `{"usage":{"requests":1,"usd":null}}`)
+	if b := r.want(200, "GET", "/v1/status", ``)["budgets"].([]any)[0].(map[string]any); b["used_usd"] != 0.52 {
+		t.Errorf("%v", b)
+	}
+	free := r.want(200, "POST", "/v1/tickets", `{"resource":"api","agent":"a","units":{"usd":0.5}}`)["ticket"].(string)
+	r.want(204, "POST", "/v1/tickets/"+free+"/close", `{"usage":{"usd":0}}`)
+	if b := r.want(200, "GET", "/v1/status", ``)["budgets"].([]any)[0].(map[string]any); b["used_usd"] != 0.52 {
 		t.Errorf("%v", b)
 	}
 	// Fields of a reported response have the names of the body.

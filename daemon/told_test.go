@@ -274,6 +274,9 @@ func TestMoneyStatedByALowerTokenIsBounded(t *testing.T) {
 			}
 			return s[0].UsedUSD
 		}
+		if code, body := r.as("low", "POST", "/v1/tickets", `{"resource":"api","agent":"a","units":{"usd":100.5}}`); code != http.StatusForbidden || !strings.Contains(body, "takes at most 100 usd, not 100.5") {
+			t.Error(code, body)
+		}
 		paid := func(token string) string { return r.grantOf(token, `"requests":1,"usd":0.000001`) }
 		r.spend("low", paid("low"), `"usd":9`)
 		if got := spent(); got != 9 {

@@ -8,7 +8,33 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/daemon"
 )
+
+// Refused requests take a search of the event log, so they are listed only when asked for.
+func TestWhyListsRefusedRequestsWhenAsked(t *testing.T) {
+	r, searched := beginAPI(t, "resources: {api: {limits: [{name: minute, size: 5/min}]}}\n"), 0
+	d, err := daemon.New(daemon.Options{File: r.file, Gate: r.gate, Rejected: func(resource, agent string) any {
+		searched++
+		return []string{resource, agent}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Settle()
+	r.daemon = d
+	for _, query := range []string{"", "?refused=false", "?resource=api&agent=a"} {
+		if out := r.want(200, "GET", "/v1/why"+query, ``); out["refused"] != nil || searched != 0 {
+			t.Errorf("%s: %v after %d searches", query, out, searched)
+		}
+	}
+	if out := r.want(200, "GET", "/v1/why?refused=true&resource=api&agent=a", ``); fmt.Sprint(out["refused"]) != "[api a]" || searched != 1 {
+		t.Errorf("%v after %d searches", out, searched)
+	}
+	if out := r.want(200, "GET", "/v1/why?refused=true&ticket=api.1-1", ``); fmt.Sprint(out["refused"]) != "[]" || searched != 1 {
+		t.Errorf("%v after %d searches", out, searched)
+	}
+}
 
 // The list of waiting requests is bounded, reports how many more there are, and holds the next ones of every queue.
 func TestWhyIsBounded(t *testing.T) {
@@ -75,6 +101,7 @@ func TestWhyIsBounded(t *testing.T) {
 	for _, bad := range []string{"0", "-1", "10001", "many", "1.5"} {
 		r.want(400, "GET", "/v1/why?limit="+bad, ``)
 	}
+	r.want(400, "GET", "/v1/why?refused=some", ``)
 	r.want(404, "GET", "/v1/why?resource=none", ``)
 	for _, tk := range held {
 		_ = tk.Close()

@@ -3,8 +3,8 @@ package inspect
 // CheckInResult is the result of an agent's heartbeat.
 type CheckInResult struct {
 	NewWork
-	// Resource is the resource that the agent uses most. Light is its light, and Allocated the agent's part of it, or 0
-	// if no limit is known.
+	// Resource is the resource that the agent uses most. Light is its light, and Allocated the agent's part of it, or
+	// [Unknown].
 	Resource  string
 	Light     string
 	Allocated int64

@@ -55,11 +55,14 @@ type ResourceStatus struct {
 	// Mode is "gate", or "observe" if no request is held.
 	Mode string `json:"mode"`
 	// State is one of [States]: what a person should know first. Reason says why in words. Until is when that is
-	// expected to end, or nil if it is not known. A flowing or idle resource has it if a limit or budget is used up.
+	// expected to end, or nil if it is not known.
 	State  string     `json:"state"`
 	Reason string     `json:"reason"`
 	Until  *time.Time `json:"until"`
-	Light  string     `json:"light"`
+	// UsedUp is set if a limit has nothing left until its reset, or a budget with over: deny nothing or too little. The
+	// reason names it, unless it names something more important.
+	UsedUp bool   `json:"used_up"`
+	Light  string `json:"light"`
 	// LightBinds is set if the light holds lower classes back on some limit. Otherwise the light is only shown.
 	LightBinds bool `json:"light_binds"`
 	// BillingStop is set while the provider refuses requests until a person adds credit or raises a limit there. The
@@ -258,7 +261,7 @@ func (l LimitStatus) MarshalJSON() ([]byte, error) {
 // MarshalJSON writes null for figures that only the store knows while it cannot be reached.
 func (r ResourceStatus) MarshalJSON() ([]byte, error) {
 	type plain ResourceStatus
-	return withNulls(plain(r), r.Outage != nil, "light", "light_binds", "consecutive_429", "in_flight", "sent", "throttled", "retried", "waited_ms",
+	return withNulls(plain(r), r.Outage != nil, "used_up", "light", "light_binds", "consecutive_429", "in_flight", "sent", "throttled", "retried", "waited_ms",
 		"peak_per_s", "mean_per_s", "throttled_7d", "members", "silent_members")
 }
 

@@ -159,8 +159,8 @@ export class Ticket {
 /** What an agent is told. */
 export interface Standing {
   light: "green" | "amber" | "red";
-  /** Its part of the quota. */
-  allocated: number;
+  /** Its part of the quota; null if no limit is known. */
+  allocated: number | null;
   /** Whether to start new work; if not, chain names the agents that this is due to. Work that runs is to go on. */
   startNewWork: boolean;
   chain: string[];

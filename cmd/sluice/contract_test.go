@@ -13,7 +13,7 @@ import (
 // What --json prints has at least these fields, of these types. A text stands for itself; "time"
 // and "time?" are moments in UTC, the latter or null; "text?" is a text or null, "number?" a number or null: it is not known.
 const (
-	statusShape = `{"store":"text","resources":[{"name":"text","configured":true,"key":"text","mode":"text","state":"text","reason":"text","until":"time?","light":"text","light_binds":true,"billing_stop":true,"paused_until":"time?","pause_reason":"text",
+	statusShape = `{"store":"text","resources":[{"name":"text","configured":true,"key":"text","mode":"text","state":"text","reason":"text","until":"time?","used_up":true,"light":"text","light_binds":true,"billing_stop":true,"paused_until":"time?","pause_reason":"text",
 		"consecutive_429":0,"last_429":"time?","waiting":{"p0":0,"p1":0,"p2":0},"in_flight":0,
 		"limits":[{"name":"text","kind":"text","unit":"text","scope":"text","limit":0,"used":0,"remaining":0,"outside":0,"reset_at":"time?"}],
 		"sent":0,"throttled":0,"retried":0}],

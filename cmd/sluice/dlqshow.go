@@ -2,16 +2,20 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/money"
 	"github.com/sluicehq/sluice/internal/shellword"
 )
 
@@ -43,24 +47,40 @@ private: only its size is shown. --body prints the body alone.`,
 	return cmd
 }
 
-// shown returns an entry without the body of its request.
+// shown returns an entry as --json prints it: without the body of its request, and money in dollars.
 func shown(e *deadletter.Entry) any {
+	type entry deadletter.Entry
+	type paid struct {
+		entry
+		Cost map[string]json.Number `json:"cost,omitempty"`
+	}
+	out := paid{entry(*e), costOf(e)}
 	if e.Request == nil {
-		return e
+		return out
 	}
 	r := *e.Request
 	size := len(r.Body)
 	r.Body = ""
-	type entry deadletter.Entry
 	type request struct {
 		deadletter.Request
 		Size int `json:"body_bytes"`
 	}
 	return struct {
-		entry
+		paid
 		Kind    string  `json:"kind"`
 		Request request `json:"request"`
-	}{entry(*e), string(e.Kind()), request{r, size}}
+	}{out, string(e.Kind()), request{r, size}}
+}
+
+// costOf returns the cost of an entry as --cost states it. Entries keep money in millionths of a dollar.
+func costOf(e *deadletter.Entry) map[string]json.Number {
+	cost := map[string]json.Number{}
+	for unit, n := range e.Cost {
+		if cost[unit] = json.Number(strconv.FormatInt(n, 10)); unit == sluice.USD {
+			cost[unit] = json.Number(money.Text(n))
+		}
+	}
+	return cost
 }
 
 func printBody(cmd *cobra.Command, e *deadletter.Entry) error {
@@ -132,8 +152,9 @@ func (s *screen) letter(e *deadletter.Entry) {
 	field("model", "%s", e.Model)
 	field("tool", "%s", e.Tool)
 	var cost []string
-	for _, unit := range slices.Sorted(maps.Keys(e.Cost)) {
-		cost = append(cost, fmt.Sprintf("%s=%d", unit, e.Cost[unit]))
+	stated := costOf(e)
+	for _, unit := range slices.Sorted(maps.Keys(stated)) {
+		cost = append(cost, unit+"="+stated[unit].String())
 	}
 	field("cost", "%s", strings.Join(cost, ","))
 	field("waits for", "%s", strings.Join(e.WaitsFor, ","))

@@ -109,28 +109,10 @@ func (s *session) refused(ctx context.Context, names []string, of whose, now tim
 	if of.ticket != "" {
 		return []refusedJSON{}, nil // a refused request has no ticket
 	}
-	var told struct {
-		Refused []refusedJSON `json:"refused"`
+	list, sameLog, err := s.daemonRefused(ctx, names, of)
+	if err != nil {
+		s.notes.Warn("the requests that the daemon refused are missing: " + err.Error())
 	}
-	sameLog := false
-	if s.isRemote() {
-		resource := ""
-		if len(names) == 1 {
-			resource = names[0]
-		}
-		answer, err := remotestore.Why(ctx, s.url, resource, of.agent)
-		if err == nil {
-			err = json.Unmarshal(answer.JSON, &told)
-		}
-		if err == nil && told.Refused == nil {
-			err = errors.New("an earlier version of Sluice runs there, which does not list them")
-		}
-		if err != nil {
-			s.notes.Warn("the requests that the daemon refused are missing: " + err.Error())
-		}
-		sameLog = s.readsLog(&answer)
-	}
-	list := slices.DeleteFunc(told.Refused, func(r refusedJSON) bool { return !slices.Contains(names, r.Resource) })
 	if sameLog {
 		return list, nil
 	}
@@ -138,4 +120,31 @@ func (s *session) refused(ctx context.Context, names []string, of whose, now tim
 	list = append(own, list...)
 	slices.SortStableFunc(list, func(a, b refusedJSON) int { return b.Time.Compare(a.Time) })
 	return list[:min(len(list), maxRefused)], err
+}
+
+// daemonRefused returns the last refusals that the daemon lists, the latest first, and whether they include the events of
+// this session. It returns none if the store is not a daemon's.
+func (s *session) daemonRefused(ctx context.Context, names []string, of whose) (list []refusedJSON, sameLog bool, err error) {
+	if !s.isRemote() {
+		return nil, false, nil
+	}
+	resource := ""
+	if len(names) == 1 {
+		resource = names[0]
+	}
+	answer, err := remotestore.Why(ctx, s.url, resource, of.agent)
+	if err != nil {
+		return nil, false, err
+	}
+	var told struct {
+		Refused []refusedJSON `json:"refused"`
+	}
+	if err := json.Unmarshal(answer.JSON, &told); err != nil {
+		return nil, false, err
+	}
+	if told.Refused == nil {
+		return nil, false, errors.New("an earlier version of Sluice runs there, which does not list them")
+	}
+	list = slices.DeleteFunc(told.Refused, func(r refusedJSON) bool { return !slices.Contains(names, r.Resource) })
+	return list, s.readsLog(&answer), nil
 }

@@ -142,6 +142,18 @@ func TestStatusForPeople(t *testing.T) {
 	golden(t, "agents-none", drawn(show.Style{}, 0, func(s *screen) { s.allAgents(empty) }))
 }
 
+// What is used up is named, also if it has no end.
+func TestWhatIsUsedUpIsShown(t *testing.T) {
+	t.Parallel()
+	r := inspect.ResourceStatus{Name: "api", State: "idle", Reason: "no request was sent in the last minute; the budget all is used up", CallerStatus: inspect.CallerStatus{Sent: 1}}
+	for _, r.UsedUp = range []bool{false, true} {
+		text := drawn(show.Style{}, 0, func(s *screen) { s.status(&inspect.Status{Resources: []inspect.ResourceStatus{r}}, someClasses) })
+		if strings.Contains(text, r.Reason) != r.UsedUp {
+			t.Errorf("used up: %v\n%s", r.UsedUp, text)
+		}
+	}
+}
+
 func TestManyAgentsAreCut(t *testing.T) {
 	t.Parallel()
 	st := someStatus()

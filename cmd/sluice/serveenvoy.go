@@ -24,6 +24,7 @@ func (s *session) limit(ctx context.Context, f *grpcFlags) (end func(), err erro
 	if err != nil {
 		return nil, err
 	}
+	s.inForce.Store(s.file)
 	s.envoy = envoy.New(envoy.Options{Gate: s.gate, Model: s.modelClass, Log: s.notes})
 	return f.serve(ctx, s.notes, config, s.envoy.Serve)
 }

@@ -38,11 +38,7 @@ func (s *session) scale(ctx context.Context, f *grpcFlags) (end func(), err erro
 
 // modelClass returns the class of models that a model of a resource counts under, by the configuration in force.
 func (s *session) modelClass(resource, model string) string {
-	f := s.inForce.Load()
-	if f == nil {
-		f = s.file
-	}
-	class, _ := provider.Usual(f.Dialect(resource), model)
+	class, _ := provider.Usual(s.inForce.Load().Dialect(resource), model)
 	return class
 }
 

@@ -57,7 +57,7 @@ type session struct {
 	stderr io.Writer
 	notes  *slog.Logger // for people: lines on stderr, or serve's log
 
-	inForce atomic.Pointer[config.File] // serve's configuration since the last reload; nil before
+	inForce atomic.Pointer[config.File] // the configuration that serve's gRPC services go by
 
 	scaler *scaler.Server // serve's, for KEDA; nil if there is none
 	envoy  *envoy.Server  // serve's, for Envoy; nil if there is none

@@ -37,7 +37,7 @@ shows the same live.`,
 				classes = s.classNames()
 				if st, err = s.gate.Status(ctx); err == nil {
 					s.nameModels(&st, time.Now())
-					turnedAway = s.countRefused(time.Now())
+					turnedAway = s.countRefused(ctx, s.resourceNames(), time.Now())
 				}
 				return st, err
 			})

@@ -143,7 +143,7 @@ func (s *screen) resource(r *inspect.ResourceStatus, classes []string) {
 func (s *screen) reason(r *inspect.ResourceStatus) {
 	if calm := r.State == inspect.StateFlowing || r.State == inspect.StateIdle; !calm {
 		s.line("  %s", s.Paint(show.Resource(r.State), s.because(r)))
-	} else if r.Until != nil {
+	} else if r.UsedUp {
 		s.line("  %s", s.Paint(show.Amber, s.because(r)))
 	}
 }

@@ -218,8 +218,16 @@ resources:
 		if why := commandSays(t, env, exitOK, "why"); strings.Count(why, "hasty1") != 1 || !strings.Contains(why, "the limit one is full") {
 			t.Errorf("%s: %s", name, why)
 		}
+		turnedAway := func(n int) {
+			t.Helper()
+			if status := commandSays(t, env, exitOK, "status"); !strings.Contains(status, fmt.Sprint(" 0 refused, ", n, " turned away by the gate in 1h\n")) {
+				t.Errorf("%s: want %d turned away in\n%s", name, n, status)
+			}
+		}
+		turnedAway(1 + i) // the second session sees the first one's
 		// What it does itself is in its own log, and counts once.
 		commandSays(t, env, exitNotYet, "acquire", "strict", "--agent", fmt.Sprint("own", i), "--wait", "0")
+		turnedAway(2 + i)
 		if why := commandSays(t, env, exitOK, "why"); strings.Count(why, fmt.Sprint("own", i)) != 1 || strings.Count(why, "hasty1") != 1 {
 			t.Errorf("%s: %s", name, why)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -51,9 +52,17 @@ func (s *session) readRefused(names []string, of whose, now time.Time) ([]refuse
 	return list, err
 }
 
-// countRefused counts the refusals of each resource on this machine. It counts none if the log cannot be read.
-func (s *session) countRefused(now time.Time) map[string]int {
+// countRefused counts the recent refusals of each resource: those in this machine's event log and, if the store is a
+// daemon's, those that the daemon lists, which may be fewer than there were. It leaves out what cannot be read.
+func (s *session) countRefused(ctx context.Context, names []string, now time.Time) map[string]int {
+	list, sameLog, _ := s.daemonRefused(ctx, names, whose{})
 	count, ours := map[string]int{}, s.ours()
+	for i := range list {
+		count[list[i].Resource]++
+	}
+	if sameLog {
+		return count
+	}
 	_ = eventlog.ReadKinds(s.dir, now.Add(-refusedFor), []string{inspect.EventRefused}, func(e inspect.Event) bool {
 		if eventlog.IsOf(&e, ours) {
 			count[e.Resource]++

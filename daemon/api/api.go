@@ -306,7 +306,7 @@ func millis(field string, ms *int64, usual, most time.Duration) (time.Duration, 
 }
 
 // units converts a map into amounts. Units are whole numbers, except for [sluice.USD]: bodies state dollars, and the
-// gate counts millionths.
+// gate counts millionths. A unit that is null is not stated.
 func units(field string, m map[string]json.RawMessage) ([]sluice.Amount, error) {
 	bad := func(unit, why, hint string) error {
 		return &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s.%.80s: %s", field, unit, why), Hint: hint}
@@ -317,7 +317,7 @@ func units(field string, m map[string]json.RawMessage) ([]sluice.Amount, error) 
 	var list []sluice.Amount
 	for unit, text := range m {
 		if string(text) == "null" {
-			text = json.RawMessage("0")
+			continue
 		}
 		if unit == sluice.USD {
 			n, err := money.Micros(string(text))
@@ -337,6 +337,18 @@ func units(field string, m map[string]json.RawMessage) ([]sluice.Amount, error) 
 		list = append(list, sluice.Amount{Unit: unit, N: n})
 	}
 	return list, nil
+}
+
+// truth reads a parameter that is true or false; without a text it is false.
+func truth(text, field string) (bool, error) {
+	if text == "" {
+		return false, nil
+	}
+	yes, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%s: %.80q is neither true nor false", field, text), Hint: "leave it out, or use true"}
+	}
+	return yes, nil
 }
 
 // since reads a moment: a time in RFC 3339, or how long ago, such as 24h.

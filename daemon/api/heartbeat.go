@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/inside"
 )
 
@@ -22,7 +23,7 @@ type beat struct {
 // CheckInResult is the response to a heartbeat.
 type CheckInResult struct {
 	Light        string   `json:"light"`
-	Allocated    int64    `json:"allocated"`
+	Allocated    *int64   `json:"allocated"` // nil: not known
 	StartNewWork bool     `json:"start_new_work"`
 	Chain        []string `json:"chain"`
 	Reason       string   `json:"reason,omitempty"`
@@ -89,9 +90,11 @@ func (a *API) heartbeat(c *call) error {
 	if own {
 		a.callers.set(m.Agent, c.who.Token, time.Now())
 	}
-	return c.reply(CheckInResult{
-		Light: s.Light, Allocated: s.Allocated, StartNewWork: s.Start, Chain: s.Chain, Reason: s.Reason, TakenOverBy: s.TakenOverBy,
-	})
+	out := CheckInResult{Light: s.Light, StartNewWork: s.Start, Chain: s.Chain, Reason: s.Reason, TakenOverBy: s.TakenOverBy}
+	if s.Allocated != inspect.Unknown {
+		out.Allocated = &s.Allocated
+	}
+	return c.reply(out)
 }
 
 func (a *API) leave(c *call) error {

@@ -146,11 +146,9 @@ func (a *API) report(c *call) error {
 	if err != nil {
 		return err
 	}
-	minutes := false
-	if text := q.Get("minutes"); text != "" {
-		if minutes, err = strconv.ParseBool(text); err != nil {
-			return &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("minutes: %.80q is neither true nor false", text), Hint: "leave it out, or use true"}
-		}
+	minutes, err := truth(q.Get("minutes"), "minutes")
+	if err != nil {
+		return err
 	}
 	a.nameLog(c)
 	return c.result(a.Report(c.r.Context(), from, minutes))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/reading"
 )
 
@@ -50,8 +51,8 @@ func (l *levels) of(ctx context.Context, g *sluice.Gate, resource string) ([]ins
 	v, err := s.Get(ctx, func(ctx context.Context) (*level, error) {
 		ctx, cancel := context.WithTimeout(ctx, levelsWithin)
 		defer cancel()
-		r, err := g.Resource(ctx, resource)
-		return &level{r.Limits, len(r.Callers) >= manyCallers}, err
+		limits, callers, err := inside.Of(g).Levels(ctx, resource)
+		return &level{limits, callers >= manyCallers}, err
 	}, func(last reading.Last[*level]) reading.Use {
 		switch {
 		case !last.Value.many || last.Age > levelsEnd:

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/inside"
+	"github.com/sluicehq/sluice/internal/money"
 	"github.com/sluicehq/sluice/proxy"
 )
 
@@ -37,10 +39,18 @@ func (c *call) mayTake(resource string, cost []sluice.Amount, ttl time.Duration)
 			most = max(c.api.most(c.r.Context(), resource, a.Unit).size/2, 1)
 		}
 		if a.N > most {
-			return &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("units: a ticket of this token takes at most %d %.80s, not %d", most, a.Unit, a.N), Hint: "take several tickets, or use a token of the highest class"}
+			return &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("units: a ticket of this token takes at most %s %.80s, not %s", written(a.Unit, most), a.Unit, written(a.Unit, a.N)), Hint: "take several tickets, or use a token of the highest class"}
 		}
 	}
 	return nil
+}
+
+// written returns an amount of a unit as bodies state it: money in dollars.
+func written(unit string, n int64) string {
+	if unit == sluice.USD {
+		return money.Text(n)
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // speaksFor returns the user that the caller belongs to. It refuses agents and users that the caller must not speak

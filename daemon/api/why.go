@@ -38,6 +38,10 @@ func (a *API) why(c *call) error {
 	if err != nil {
 		return err
 	}
+	refused, err := truth(q.Get("refused"), "refused")
+	if err != nil {
+		return err
+	}
 	ctx := c.r.Context()
 	names, total, states, err := a.queues(ctx, q.Get("resource"))
 	if err != nil {
@@ -64,15 +68,19 @@ func (a *API) why(c *call) error {
 		Waiting []Waiting `json:"waiting"`
 		More    int       `json:"more"`
 		States  []State   `json:"states"`
-		// Refused lists the requests that the gate has lately refused, the latest first.
+		// Refused lists the requests that the gate has lately refused, the latest first; nil unless asked for, because it
+		// takes a search of the event log.
 		Refused any `json:"refused"`
 		inspect.Backpressure
-	}{Waiting: []Waiting{}, States: states, Refused: []any{}, Backpressure: inspect.Backpressure{Held: []inspect.Held{}, Cycles: [][]string{}}}
+	}{Waiting: []Waiting{}, States: states, Backpressure: inspect.Backpressure{Held: []inspect.Held{}, Cycles: [][]string{}}}
+	if refused {
+		out.Refused = []any{}
+	}
 	if ticket == "" { // otherwise the question is about one request
 		if out.Backpressure, err = a.Gate.Backpressure(ctx, agent); err != nil {
 			return err
 		}
-		if a.Rejected != nil {
+		if refused && a.Rejected != nil {
 			out.Refused = a.Rejected(q.Get("resource"), agent)
 		}
 	}

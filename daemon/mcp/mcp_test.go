@@ -405,10 +405,10 @@ func TestAUsedUpLimitIsTold(t *testing.T) {
 	g := calm()
 	r := &g.status.Resources[0]
 	r.Limits[0].Used, r.Limits[0].Remaining, r.Limits[0].Light, r.Limits[0].Binds = 100, 0, "amber", true
-	r.Reason, r.Until = "no request waits, but the limit hour is used up (100 of 100 used)", r.Limits[0].ResetAt
+	r.Reason, r.UsedUp = "no request waits, but the limit hour is used up (100 of 100 used)", true
 	c := connect(t, g, me)
-	if _, text, _ := call(t, c, "remaining_quota", `{"resource":"api"}`); !strings.HasSuffix(text, r.Reason+".") {
-		t.Error(text)
+	if data, text, _ := call(t, c, "remaining_quota", `{"resource":"api"}`); !strings.HasSuffix(text, r.Reason+".") || data["resources"].([]any)[0].(map[string]any)["used_up"] != true {
+		t.Error(data, text)
 	}
 	if _, text, _ := call(t, c, "may_i_start_new_work", `{"resource":"api"}`); !strings.Contains(text, "api: the limit hour is used up.") {
 		t.Error(text)

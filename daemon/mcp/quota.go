@@ -29,6 +29,7 @@ type quota struct {
 	Resource   string      `json:"resource"`
 	State      string      `json:"state" jsonschema:"failing, degraded, paused, queueing, flowing or idle"`
 	Reason     string      `json:"reason" jsonschema:"why it is in that state"`
+	UsedUp     bool        `json:"used_up" jsonschema:"whether a limit or budget has nothing left; the reason names it"`
 	EndsInS    *int64      `json:"ends_in_s" jsonschema:"seconds until the state is expected to end; null: not known"`
 	Light      string      `json:"light" jsonschema:"green; amber: only the highest class goes; red: only emergencies go"`
 	LightBinds bool        `json:"light_binds" jsonschema:"whether the light holds requests back"`
@@ -95,7 +96,7 @@ func unused(r *inspect.ResourceStatus) bool {
 
 func quotaOf(r *inspect.ResourceStatus, a *inspect.AgentStatus, agent, model string, now time.Time) quota {
 	q := quota{
-		Resource: r.Name, State: r.State, Reason: words(r.Reason), EndsInS: in(r.Until, now), Light: r.Light, LightBinds: r.LightBinds,
+		Resource: r.Name, State: r.State, Reason: words(r.Reason), UsedUp: r.UsedUp, EndsInS: in(r.Until, now), Light: r.Light, LightBinds: r.LightBinds,
 		Waiting: r.AllWaiting(), InFlight: r.InFlight, Limits: []limitLeft{},
 	}
 	user := ""
@@ -160,7 +161,7 @@ func (q *quota) sentence(now time.Time) string {
 	if q.Waiting > 0 {
 		text += "; " + show.Some(int64(q.Waiting), "request waits", "requests wait")
 	}
-	if calm := q.State == inspect.StateFlowing || q.State == inspect.StateIdle; q.Reason != "" && (!calm || q.EndsInS != nil) {
+	if calm := q.State == inspect.StateFlowing || q.State == inspect.StateIdle; q.Reason != "" && (!calm || q.UsedUp) {
 		text += ". " + q.Reason
 	}
 	return strings.TrimSuffix(text, ".") + "."

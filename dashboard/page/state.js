@@ -43,9 +43,9 @@ export function calm(r) {
   return r.state === 'flowing' || r.state === 'idle';
 }
 
-// usedUp reports that a calm resource has a limit or budget with nothing left: its reason has an end then.
+// usedUp reports that a calm resource has a limit or budget with nothing left, which its reason names.
 export function usedUp(r) {
-  return calm(r) && Boolean(r.until);
+  return calm(r) && r.used_up === true;
 }
 
 // ends says until when the reason of a state holds, if that is known.

@@ -22,6 +22,7 @@ type Gate interface {
 
 	// What is known of a resource.
 	Observes(resource string) bool
+	Levels(ctx context.Context, resource string) (limits []inspect.LimitStatus, callers int, err error)
 	FailingFor(resource string) time.Duration
 	TellsKeys(resource string) bool
 	SetKeyAside(ctx context.Context, resource, label string, d time.Duration, reason string) error

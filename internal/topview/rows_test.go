@@ -56,6 +56,21 @@ func TestAgentsByClass(t *testing.T) {
 	}
 }
 
+// What is used up is named, also if it has no end.
+func TestWhatIsUsedUpIsShown(t *testing.T) {
+	t.Parallel()
+	m := busy(show.Style{}, 120, 24)
+	github := &m.data.Status.Resources[1]
+	github.Reason = "no request was sent in the last minute; the budget all is used up"
+	shown := func() bool { return strings.Contains(strings.Join(m.details(github), "\n"), github.Reason) }
+	if shown() {
+		t.Error("a calm resource has a reason")
+	}
+	if github.UsedUp = true; !shown() {
+		t.Error("it is not shown")
+	}
+}
+
 // A light that holds classes back is shown next to what else holds the resource; one that binds nothing is not.
 func TestALightThatBindsIsShown(t *testing.T) {
 	t.Parallel()

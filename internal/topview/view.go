@@ -196,7 +196,7 @@ func (m *Model) details(r *inspect.ResourceStatus) (lines []string) {
 	if o := r.Outage; o != nil {
 		return []string{"    " + m.style.Paint(show.Amber, m.style.Text("the store cannot be reached: "+o.Why, max(m.width-4, 10)))}
 	}
-	if r.State == inspect.StateFailing || r.State == inspect.StateDegraded || r.State == inspect.StateQueueing || r.BillingStop || r.State != inspect.StatePaused && r.Until != nil {
+	if r.State == inspect.StateFailing || r.State == inspect.StateDegraded || r.State == inspect.StateQueueing || r.BillingStop || r.State != inspect.StatePaused && r.UsedUp {
 		lines = append(lines, "    "+m.style.Paint(show.Resource(r.State), m.style.Text(r.Reason, max(m.width-4, 10))))
 	}
 	for _, g := range r.Gates {

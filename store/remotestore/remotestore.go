@@ -112,7 +112,7 @@ func Report(ctx context.Context, address string, since time.Time) (Answer, error
 // Why asks the daemon at an address who waits and who was refused: at one resource, or at all if it is empty; of one agent,
 // or of all. It returns the JSON of GET /v1/why, with at most one waiting request.
 func Why(ctx context.Context, address, resource, agent string) (Answer, error) {
-	q := url.Values{"resource": {resource}, "agent": {agent}, "limit": {"1"}}
+	q := url.Values{"resource": {resource}, "agent": {agent}, "limit": {"1"}, "refused": {"true"}}
 	return get(ctx, address, "/v1", "/why?"+q.Encode(), lookWithin, "application/json")
 }
 

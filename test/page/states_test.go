@@ -51,7 +51,8 @@ var build = sync.OnceValues(func() (string, error) {
 // built is where the command is, to be removed at the end.
 var built string
 
-func newWorld(t *testing.T, onRedis bool) *world {
+// newWorld makes one with a limit of two requests, for a window such as min.
+func newWorld(t *testing.T, onRedis bool, window string) *world {
 	t.Helper()
 	bin, err := build()
 	if err != nil {
@@ -74,7 +75,7 @@ func newWorld(t *testing.T, onRedis bool) *world {
 		store = w.redis.URL()
 	}
 	file := filepath.Join(w.dir, "states.yaml")
-	text := "presets: \"off\"\nstore: \"" + store + "\"\nresources: {api: {upstream: \"" + w.provider.URL + "\", limits: [{name: minute, size: 2/min}]}}\n"
+	text := "presets: \"off\"\nstore: \"" + store + "\"\nresources: {api: {upstream: \"" + w.provider.URL + "\", client_deadline: 2h, limits: [{name: only, size: 2/" + window + "}]}}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -236,63 +237,68 @@ func TestEveryStateOnEveryFace(t *testing.T) {
 		name, state, words string
 		redis              bool
 		drive              func(w *world)
+		again              func(w *world) // before each look
 	}{
-		{"idle", inspect.StateIdle, "no request was sent yet", false, func(*world) {}},
-		{"flowing", inspect.StateFlowing, "requests pass without waiting", false, func(w *world) { w.send() }},
-		{"queueing", inspect.StateQueueing, "1 request waits: the limit minute is full (2 of 2 used)", false, func(w *world) {
+		{"idle", inspect.StateIdle, "no request was sent yet", false, func(*world) {}, nil},
+		{"flowing", inspect.StateFlowing, "requests pass without waiting", false, func(w *world) { w.send() }, nil},
+		{"queueing", inspect.StateQueueing, "1 request waits: the limit only is full (2 of 2 used)", false, func(w *world) {
 			w.send()
 			w.send()
 			w.hold()
-		}},
-		{"refusing", inspect.StateQueueing, "the limit minute is full (2 of 2 used): requests that need it wait or are refused", false, func(w *world) {
+		}, nil},
+		{"refusing", inspect.StateQueueing, "the limit only is full (2 of 2 used): requests that need it wait or are refused", false, func(w *world) {
 			w.send()
 			w.send()
-			for !strings.Contains(w.get("/v1/status"), `"queueing"`) { // the pool knows to the second when an agent asked
-				w.ask("acquire", "api", "--agent", "hasty", "--wait", "0")
-			}
-		}},
+		}, func(w *world) { w.ask("acquire", "api", "--agent", "hasty", "--wait", "0") }},
 		{"paused by a person", inspect.StatePaused, "maintenance", false, func(w *world) {
 			w.send()
 			w.sluice("pause", "api", "--for", "1h", "--reason", "maintenance")
-		}},
+		}, nil},
 		{"paused by a 429", inspect.StatePaused, "status 429", false, func(w *world) {
 			w.status.Store(http.StatusTooManyRequests)
 			w.hold()
-		}},
+		}, nil},
 		{"billing stop", inspect.StatePaused, "billing stop: status 402; the provider refuses requests until you add credit or raise the limit there", false, func(w *world) {
 			w.status.Store(http.StatusPaymentRequired)
 			w.send()
-		}},
+		}, nil},
 		{"store away", inspect.StateDegraded, "the store is out of reach", true, func(w *world) {
 			w.send()
 			if err := w.redis.Kill(); err != nil {
 				w.Fatal(err)
 			}
-		}},
+		}, nil},
 		{"memory lost", inspect.StateDegraded, "lost its memory; holding requests for one window", true, func(w *world) {
 			w.send()
 			if _, err := w.redis.Do(w.Context(), "FLUSHALL"); err != nil {
 				w.Fatal(err)
 			}
 			w.hold()
-		}},
+		}, nil},
 		{"failing", inspect.StateFailing, "connection refused by 127.0.0.1:", false, func(w *world) {
 			w.provider.Close()
 			w.send()
-		}},
+		}, nil},
 		{"failing with 5xx", inspect.StateFailing, "sends failed: status 500", false, func(w *world) {
 			for range 5 {
 				w.sluice("observe", "api", "--status", "500")
 			}
-		}},
+		}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, c.redis)
+			window := "h"
+			if c.redis {
+				window = "min" // lost memory holds requests for one window, if that is short
+			}
+			w := newWorld(t, c.redis, window)
 			b := (&rig{T: t, url: w.at}).open()
 			b.until(live)
 			c.drive(w)
 			wrong := ""
 			for deadline := time.Now().Add(patience / 2); time.Now().Before(deadline); {
+				if c.again != nil {
+					c.again(w)
+				}
 				f := w.look(b)
 				if wrong = f.wrong(c.state, c.words); wrong == "" {
 					return
@@ -305,4 +311,17 @@ func TestEveryStateOnEveryFace(t *testing.T) {
 			t.Errorf("want %s: %s everywhere; %s", c.state, c.words, wrong)
 		})
 	}
+}
+
+// A calm resource names what is used up, also if that has no end, such as a budget without a period.
+func TestWhatIsUsedUpIsNamed(t *testing.T) {
+	now := time.Now().Truncate(time.Second).Add(-time.Minute)
+	a, o, g := everyday(now)
+	o.State, o.Reason, o.UsedUp = inspect.StateIdle, "no request was sent in the last minute; the budget all is used up", true
+	s := scene{now: now, status: inspect.Status{Resources: []inspect.ResourceStatus{a, o, g}}, recent: requests(now), past: history(now, work(), fleet, nil)}
+	r := begin(t, plain)
+	r.fakes, r.date = s.answer, func() time.Time { return s.now }
+	b := r.open()
+	b.until(live)
+	says(b, []string{"openai is idle: " + o.Reason, "The other 2 resources flow"})
 }

@@ -41,12 +41,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Standing:
-    """What an agent is told: the light of its resource, its part of the quota, and whether to start new work. If not,
+    """What an agent is told: the light of its resource, its part of the quota (None if unknown), and whether to start new work. If not,
     ``chain`` names the agents that this is due to, and ``reason`` says it in words. ``taken_over_by`` is the machine that has the
     agent's lease now, if it is another."""
 
     light: str
-    allocated: int
+    allocated: Optional[int]
     start_new_work: bool
     chain: List[str] = field(default_factory=list)
     reason: str = ""
@@ -56,7 +56,7 @@ class Standing:
     def of(cls, d: Json) -> "Standing":
         return cls(
             str(d.get("light", "")),
-            int(d.get("allocated", 0)),
+            _known(d.get("allocated")),
             bool(d.get("start_new_work", True)),
             [str(c) for c in d.get("chain") or []],
             str(d.get("reason", "")),

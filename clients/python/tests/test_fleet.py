@@ -20,7 +20,8 @@ class Fleet(Case):
         self.client.heartbeat("mover", machine="here")
         s = self.client.heartbeat("mover", machine="there")
         self.assertEqual(s.taken_over_by, "")
-        self.assertEqual(self.client.heartbeat("mover", machine="here").taken_over_by, "there")
+        moved = self.client.heartbeat("mover", machine="here")
+        self.assertEqual((moved.taken_over_by, moved.allocated), ("there", None))
         self.assertEqual(self.agents()["mover"]["machine"], "there")
         self.client.leave("mover", machine="there")
 

@@ -21,7 +21,8 @@ test("an agent that moves is told where it was", async (t) => {
   const client = made(t);
   await client.heartbeat("mover", { machine: "here" });
   assert.equal((await client.heartbeat("mover", { machine: "there" })).takenOverBy, "");
-  assert.equal((await client.heartbeat("mover", { machine: "here" })).takenOverBy, "there");
+  const moved = await client.heartbeat("mover", { machine: "here" });
+  assert.deepEqual([moved.takenOverBy, moved.allocated], ["there", null]);
   assert.equal((await agent(client, "mover")).machine, "there");
   await client.leave("mover", { machine: "there" });
 });
