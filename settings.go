@@ -325,6 +325,18 @@ func (g inside) AgentAbove(agent string, class int) bool {
 	return named && int(k.class) < class
 }
 
+// Highest reports whether a request of an agent is of the highest class. An empty class is the agent's own.
+func (g inside) Highest(agent, class string) bool {
+	is := g.settings.agent(agent).class
+	if class != "" {
+		var ok bool
+		if is, ok = g.settings.classIndex(class); !ok {
+			return false
+		}
+	}
+	return is == 0
+}
+
 // UserAbove reports whether the configuration names an agent of the user in a higher class than the given one.
 func (g inside) UserAbove(user string, class int) bool {
 	if user == "" {

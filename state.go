@@ -131,7 +131,7 @@ func (r *resource) shortage(s *inspect.ResourceStatus, turnedAway bool, budgets 
 			out.of, out.gone = "the limit "+l.Name+" is used up"+levelOf(l), true
 		}
 	}
-	if out.until != nil || !r.spends() {
+	if out.until != nil || r.budgets == nil || !r.spends() {
 		return out
 	}
 	for i := range budgets {

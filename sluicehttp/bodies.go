@@ -10,7 +10,8 @@ import (
 
 // Bodies bounds the memory for request bodies that are held until they are sent. Transports can share one. Bodies of up
 // to 16 KiB do not count. A request whose body finds no room fails with [sluice.ErrFull]. Once more than half is used,
-// bodies are no longer kept for retries after they were sent, unless [Letters] may need them.
+// bodies are no longer kept for retries after they were sent, unless [Letters] may need them. The last quarter is for
+// requests of the highest class, so that others cannot shut them out.
 type Bodies struct {
 	// Max is the most that may be held, in bytes.
 	Max  int64
@@ -21,10 +22,13 @@ type Bodies struct {
 var errNoRoom = errors.New("sluicehttp: too many bytes of waiting requests are held")
 
 // take reserves n bytes, and reports whether they are free. A nil b has no bound.
-func (b *Bodies) take(n int64) bool {
+func (b *Bodies) take(n int64, highest bool) bool {
 	for b != nil {
-		used := b.used.Load()
-		if used+n > b.Max {
+		used, most := b.used.Load(), b.Max
+		if !highest {
+			most -= b.Max / 4
+		}
+		if used+n > most {
 			return false
 		}
 		if b.used.CompareAndSwap(used, used+n) {

@@ -35,7 +35,7 @@ func (m memory) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestBodiesOfWaitingRequestsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newRig(t)
-		x.Bodies, x.Base = &Bodies{Max: 1 << 20}, memory{func() int { return http.StatusOK }}
+		x.Bodies, x.Base, x.Caller.Class = &Bodies{Max: 1 << 20}, memory{func() int { return http.StatusOK }}, "p0"
 		if err := x.Gate.Pause(t.Context(), "api", time.Minute, "test"); err != nil {
 			t.Fatal(err)
 		}
@@ -81,6 +81,46 @@ func TestBodiesOfWaitingRequestsAreBounded(t *testing.T) {
 	})
 }
 
+// Waiting requests of lower classes took all the room, and requests of the highest class got 429.
+func TestTheHighestClassFindsRoomForItsBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newRig(t)
+		x.Bodies, x.Base = &Bodies{Max: 1 << 20}, memory{func() int { return http.StatusOK }}
+		if err := x.Gate.Pause(t.Context(), "api", time.Minute, "test"); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		send := func(class string) (err error) {
+			done := make(chan error, 1)
+			wg.Go(func() {
+				r := post(t, "http://provider/v1", strings.Repeat("x", 200<<10))
+				resp, err := x.RoundTrip(r.WithContext(WithCaller(r.Context(), Caller{Agent: "a", Class: class})))
+				if err == nil {
+					_ = resp.Body.Close()
+				}
+				done <- err
+			})
+			synctest.Wait()
+			select {
+			case err = <-done:
+			default: // it waits
+			}
+			return err
+		}
+		for i, want := range []error{nil, nil, nil, sluice.ErrFull} {
+			if err := send("p2"); !errors.Is(err, want) {
+				t.Errorf("%d of the lowest class: %v", i, err)
+			}
+		}
+		for i, want := range []error{nil, nil, sluice.ErrFull} {
+			if err := send("p0"); !errors.Is(err, want) {
+				t.Errorf("%d of the highest class: %v", i, err)
+			}
+		}
+		wg.Wait()
+	})
+}
+
 // With little room left a body is freed once it is sent, and so is not sent again.
 func TestNoBodyIsKeptForRetriesWithoutRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -88,7 +128,7 @@ func TestNoBodyIsKeptForRetriesWithoutRoom(t *testing.T) {
 			sends := 0
 			x := newRig(t)
 			x.Bodies, x.Base = &Bodies{Max: 1 << 20}, memory{func() int { sends++; return http.StatusServiceUnavailable }}
-			x.Bodies.take(held)
+			x.Bodies.take(held, true)
 			r := post(t, "http://provider/v1", strings.Repeat("x", 100<<10))
 			r.GetBody = nil
 			r.Header.Set("Idempotency-Key", "1")
@@ -141,8 +181,8 @@ func TestADeadLetterKeepsItsBodyWithoutRoom(t *testing.T) {
 	}
 	x := newRig(t)
 	x.Retry, x.Letters = retry.Policy{Attempts: 1}, &Letters{Keeper: deadletter.NewKeeper(list, nil), MaxBody: 200 << 10}
-	x.Bodies, x.Base = &Bodies{Max: 1 << 20}, memory{func() int { return http.StatusInternalServerError }}
-	x.Bodies.take(600 << 10)
+	x.Bodies, x.Base, x.Caller.Class = &Bodies{Max: 1 << 20}, memory{func() int { return http.StatusInternalServerError }}, "p0"
+	x.Bodies.take(600<<10, true)
 	for _, size := range []int{100 << 10, 300 << 10} {
 		resp, err := x.RoundTrip(post(t, "http://provider/v1", strings.Repeat("x", size)))
 		if err != nil {

@@ -21,12 +21,13 @@ type payload struct {
 	src   io.ReadCloser                 // the rest after held; nil once it is used up or closed
 	again func() (io.ReadCloser, error) // the client's GetBody
 
-	room  *Bodies // bounds held; nil: no bound
-	taken int64   // bytes of room that held has
-	limit int64   // bytes that held will have at most
-	known bool    // and exactly
-	kept  int64   // a body of up to this many bytes is kept for a dead letter
-	free  func()  // frees the room of a body that is being sent for the last time
+	room    *Bodies // bounds held; nil: no bound
+	highest bool    // the request is of the highest class
+	taken   int64   // bytes of room that held has
+	limit   int64   // bytes that held will have at most
+	known   bool    // and exactly
+	kept    int64   // a body of up to this many bytes is kept for a dead letter
+	free    func()  // frees the room of a body that is being sent for the last time
 	// broken is set if the client's body could not be read while it was sent: the provider is not to blame.
 	broken atomic.Bool
 	err    error // why the rest could not be read
@@ -109,7 +110,7 @@ func (p *payload) grow(n int64) error {
 		size = min(size, max(twice, firstPiece))
 	}
 	if more := size - p.taken; size > smallBody {
-		if !p.room.take(more) {
+		if !p.room.take(more, p.highest) {
 			return errNoRoom
 		}
 		p.taken += more
@@ -161,7 +162,7 @@ func (p *payload) release() error {
 // replace replaces the held body. The new one may be many times longer than a compressed one.
 func (p *payload) replace(body []byte) error {
 	if n := int64(len(body)); n > max(smallBody, p.taken) {
-		if !p.room.take(n - p.taken) {
+		if !p.room.take(n-p.taken, p.highest) {
 			return errNoRoom
 		}
 		p.taken = n

@@ -39,6 +39,7 @@ func (f *flight) prepare() error {
 	}
 	if !f.observe { // nothing waits in mode observe
 		f.payload.room = t.Bodies
+		f.payload.highest = t.Bodies != nil && inside.Of(t.Gate).Highest(f.caller.Agent, f.caller.Class)
 	}
 	if f.keeps() {
 		f.payload.kept = t.Letters.most()

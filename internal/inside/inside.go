@@ -16,6 +16,7 @@ type Gate interface {
 	// Who may speak for whom.
 	AgentAbove(agent string, class int) bool
 	UserAbove(user string, class int) bool
+	Highest(agent, class string) bool
 	Leased(ctx context.Context, agent string) (m sluice.JoinRequest, ok bool, err error)
 	CheckIn(ctx context.Context, m sluice.JoinRequest) (inspect.CheckInResult, error)
 	WorksForEvery() time.Duration
