@@ -75,8 +75,8 @@ func (c *checker) fleet(sc *Scenario, agents []fileAgent) {
 	for i := range agents {
 		f := &agents[i]
 		path := fmt.Sprintf("agents[%d].", i)
-		c.between(path+"count", int64(f.Count), 0, maxAgents)
-		c.between(path+"machines", int64(f.Machines), 0, max(int64(f.Count), 1))
+		c.positive(path+"count", int64(f.Count), maxAgents)
+		c.positive(path+"machines", int64(f.Machines), max(int64(f.Count), 1))
 		within := c.duration(path+"within", f.Within, 0)
 		if c.err != nil {
 			return
@@ -109,9 +109,9 @@ func (c *checker) fleet(sc *Scenario, agents []fileAgent) {
 
 func (c *checker) agent(path string, f *fileAgent) Agent {
 	c.name(path+"name", f.Name)
-	c.between(path+"jobs", int64(f.Jobs), 0, maxCalls)
-	c.between(path+"calls", int64(f.Calls), 0, maxCalls)
-	c.between(path+"workers", int64(f.Workers), 0, 10_000)
+	c.positive(path+"jobs", int64(f.Jobs), maxCalls)
+	c.positive(path+"calls", int64(f.Calls), maxCalls)
+	c.positive(path+"workers", int64(f.Workers), 10_000)
 	c.between(path+"input_tokens", f.InputTokens, 0, maxTokens)
 	c.between(path+"output_tokens", f.OutputTokens, 0, maxTokens)
 	if !(f.Spread >= 0 && f.Spread <= 2) {
@@ -164,6 +164,13 @@ func (c *checker) name(path, s string) {
 func (c *checker) between(path string, n, low, high int64) {
 	if n < low || n > high {
 		c.fail(path, "%d is not between %d and %d", n, low, high)
+	}
+}
+
+// positive checks a number that the file may leave out, but not set to 0.
+func (c *checker) positive(path string, n, high int64) {
+	if c.doc.Has(path) {
+		c.between(path, n, 1, high)
 	}
 }
 

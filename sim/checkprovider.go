@@ -81,7 +81,7 @@ func (c *checker) limit(path string, f *fileLimit) Limit {
 		}
 		l.PerModel = true
 	}
-	if f.Concurrency != 0 {
+	if c.doc.Has(path + "concurrency") {
 		c.between(path+"concurrency", f.Concurrency, 1, 1_000_000)
 		if f.Size != "" || f.Burst != 0 || (f.Kind != "" && f.Kind != "concurrency") || l.Unit != Requests {
 			c.fail(path+"concurrency", "goes with no size, burst, kind or unit")
@@ -107,7 +107,7 @@ func (c *checker) limit(path string, f *fileLimit) Limit {
 	if f.FirstReset != "" && l.Kind != store.Fixed {
 		c.fail(path+"first_reset", "only a fixed window resets")
 	}
-	c.between(path+"burst", f.Burst, 0, maxSize)
+	c.positive(path+"burst", f.Burst, maxSize)
 	// The strategies convert every limit to a bucket, so each must fit one.
 	if !BucketFits(max(l.Burst, l.Size, 1), l.Size, l.Window) {
 		c.fail(path+"size", "is too large to be counted exactly over such a window")

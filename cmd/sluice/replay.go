@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -73,15 +73,15 @@ start from.`,
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of all random draws")
 	flags.BoolVar(&f.plot, "plot", false, "also draw requests over time")
 	flags.StringVar(&f.html, "html", "", "also write one self-contained page with plots into `FILE`; - prints the page")
-	flags.StringVar(&f.scenario, "scenario", "", "also write a scenario for sluice simulate into `FILE.yaml`")
-	flags.StringVar(&f.config, "config-out", "", "also write a configuration to start from into `FILE.yaml`")
+	flags.StringVar(&f.scenario, "scenario", "", "also write a scenario for sluice simulate into `FILE.yaml`, which must not exist; - prints it")
+	flags.StringVar(&f.config, "config-out", "", "also write a configuration to start from into `FILE.yaml`, which must not exist; - prints it")
 	completeFlag(cmd, "format", cobra.FixedCompletions(replay.Formats, cobra.ShellCompDirectiveNoFileComp))
 	completeFlag(cmd, "algorithm", cobra.FixedCompletions(mock.Algorithms, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (f *replaying) run(cmd *cobra.Command, name string) error {
-	outputs, err := f.outputs(cmd)
+	outputs, err := f.outputs(cmd, name)
 	if err != nil {
 		return err
 	}
@@ -95,6 +95,9 @@ func (f *replaying) run(cmd *cobra.Command, name string) error {
 	log, err := replay.Read(name, f.format, resource, cmd.InOrStdin())
 	if err != nil {
 		return badLog(err)
+	}
+	if err := f.checkCallers(log); err != nil {
+		return err
 	}
 	p := newProgress(cmd.ErrOrStderr(), "replay")
 	setup.Progress = func(part float64) { p.step(sim.Progress{Strategy: "the gate", Runs: 1, Part: part}) }
@@ -110,74 +113,26 @@ func (f *replaying) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return tooLong(err)
 	}
+	printed := false
 	for _, o := range outputs {
-		if err := o.write(r, rep); err != nil {
+		if err := o.write(cmd.OutOrStdout(), r, rep); err != nil {
 			return err
 		}
+		printed = printed || o.file.path == "-"
 	}
-	if f.html == "-" {
-		return written(replayPage(rep).writeTo(cmd.OutOrStdout()))
+	if printed {
+		return nil
 	}
 	return printResult(cmd, rep, func(s *screen) { s.replay(rep, f.plot) })
 }
 
 // badLog returns the error for a log that cannot be read.
 func badLog(err error) error {
-	return &failure{code: exitUsage, message: harmless(err.Error()), hint: "docs/replay.md describes the formats; --format says which one it is"}
-}
-
-// sideFile is a file that is written besides the result.
-type sideFile struct {
-	file    outFile
-	content func(*replay.Replay, *replay.Report) (func(io.Writer) error, error)
-}
-
-func (o *sideFile) write(r *replay.Replay, rep *replay.Report) error {
-	content, err := o.content(r, rep)
-	if err != nil {
-		return &failure{code: exitUsage, message: err.Error(), hint: "leave " + o.file.flag + " out"}
+	hint := "docs/replay.md describes the formats; --format says which one it is"
+	if e, ok := errors.AsType[*replay.Error](err); ok {
+		hint = cmp.Or(e.Hint, hint)
 	}
-	return o.file.write(content)
-}
-
-// outputs returns the files that the flags ask for. Each is checked before the log is read.
-func (f *replaying) outputs(cmd *cobra.Command) ([]sideFile, error) {
-	var all []sideFile
-	add := func(flag, what, path string, content func(*replay.Replay, *replay.Report) (func(io.Writer) error, error)) error {
-		if !cmd.Flags().Changed(flag) {
-			return nil
-		}
-		o := sideFile{outFile{flag: "--" + flag, what: what, path: path}, content}
-		if path == "" {
-			return &failure{code: exitUsage, message: "--" + flag + ": the name of the file is empty", hint: "give the name of a file to write"}
-		}
-		all = append(all, o)
-		return o.file.check()
-	}
-	text := func(b []byte) func(io.Writer) error {
-		return func(w io.Writer) error { _, err := w.Write(b); return err }
-	}
-	if cmd.Flags().Changed("html") {
-		if err := checkPage(f.html, asJSON(cmd)); err != nil {
-			return nil, err
-		}
-	}
-	var err error
-	if f.html != "-" {
-		err = add("html", "page", f.html, func(_ *replay.Replay, rep *replay.Report) (func(io.Writer) error, error) {
-			return replayPage(rep).writeTo, nil
-		})
-	}
-	if err == nil {
-		err = add("scenario", "scenario", f.scenario, func(r *replay.Replay, _ *replay.Report) (func(io.Writer) error, error) {
-			b, err := r.Scenario()
-			return text(b), err
-		})
-	}
-	if err == nil {
-		err = add("config-out", "configuration", f.config, func(r *replay.Replay, _ *replay.Report) (func(io.Writer) error, error) { return text(r.Config()), nil })
-	}
-	return all, err
+	return &failure{code: exitUsage, message: harmless(err.Error()), hint: hint}
 }
 
 // setup returns what the log is replayed against: from the flags, or else from the configuration.
@@ -322,11 +277,29 @@ func (f *replaying) classOf(classes []store.Class, file *config.File) (func(stri
 		stated[one[:at]] = one[at+1:]
 	}
 	return func(caller string) string {
-		if class := stated[caller]; class != "" || file == nil {
+		if class := stated[cmp.Or(caller, replay.NoCaller)]; class != "" || file == nil {
 			return class
 		}
 		return file.Agents[caller].Class
 	}, nil
+}
+
+// checkCallers checks that the log has the callers of --class.
+func (f *replaying) checkCallers(log *replay.Log) error {
+	callers := map[string]bool{}
+	for i := range log.Sends {
+		callers[cmp.Or(log.Sends[i].Caller, replay.NoCaller)] = true
+	}
+	for _, one := range f.classes {
+		caller := one[:strings.LastIndex(one, "=")]
+		if callers[caller] {
+			continue
+		}
+		names := slices.Sorted(maps.Keys(callers))
+		known := (&screen{}).Names(names, ", ", 20, nameWidth)
+		return &failure{code: exitUsage, message: fmt.Sprintf("--class %.80q: the log has no such caller", one), hint: didYouMean(caller, names, "the callers are "+known)}
+	}
+	return nil
 }
 
 func namesOf(classes []store.Class) (names []string) {

@@ -17,8 +17,8 @@ func replayPage(r *replay.Report) *page {
 		Lead: "The same requests in the log, and with the gate in virtual time.",
 		Foot: append(s.replayNotes(r), r.Assumptions...),
 		Figures: []pageFigure{
-			{Name: "refused (429) in the log", Value: show.Count(int64(r.Log.Throttled)), Note: fmt.Sprintf("of %d requests", r.Log.Sent), Bad: r.Log.Throttled > 0},
-			{Name: "refused (429) with the gate", Value: show.Count(int64(r.Gate.Throttled)), Note: fmt.Sprintf("of %d requests", r.Gate.Sent), Bad: r.Gate.Throttled > 0},
+			{Name: "refused (429) in the log", Value: fmt.Sprint(r.Log.Throttled), Note: fmt.Sprintf("of %d requests", r.Log.Sent), Bad: r.Log.Throttled > 0},
+			{Name: "refused (429) with the gate", Value: fmt.Sprint(r.Gate.Throttled), Note: fmt.Sprintf("of %d requests", r.Gate.Sent), Bad: r.Gate.Throttled > 0},
 			{Name: "duration in the log", Value: span(r.Log.DurationS), Note: fmt.Sprintf("%d of %d calls finished", r.Log.Finished, r.Log.Calls)},
 			{Name: "duration with the gate", Value: span(r.Gate.DurationS), Note: fmt.Sprintf("%d of %d calls finished; at best %s", r.Gate.Finished, r.Gate.Calls, span(r.IdealS))},
 		},

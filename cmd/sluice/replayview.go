@@ -10,14 +10,11 @@ import (
 	"github.com/sluicehq/sluice/sim"
 )
 
-// agreeing is the part of the sends that the limits must explain.
-const agreeing = 0.95
-
 var formatNames = map[string]string{replay.Events: "event log", replay.Access: "access log", replay.LiteLLM: "LiteLLM spend log"}
 
 // replay shows a log, and what the gate would have made of it.
 func (s *screen) replay(r *replay.Report, plot bool) {
-	s.line("%s: %s, %s to %s", s.Paint(show.Bold, s.Text(r.File, 0)), formatNames[r.Format], r.From.Format("2006-01-02 15:04:05"), r.To.Format("15:04:05 UTC"))
+	s.line("%s: %s, %s", s.Paint(show.Bold, s.Text(r.File, 0)), formatNames[r.Format], period(r.From, r.To))
 	for _, line := range s.replayNotes(r) {
 		s.line("%s", line)
 	}
@@ -33,19 +30,45 @@ func (s *screen) replay(r *replay.Report, plot bool) {
 	}
 }
 
+// period formats a time span in UTC. It repeats the date if the span ends on another day.
+func period(from, to time.Time) string {
+	layout := time.TimeOnly
+	if from.Format(time.DateOnly) != to.Format(time.DateOnly) {
+		layout = time.DateTime
+	}
+	return from.Format(time.DateTime) + " to " + to.Format(layout) + " UTC"
+}
+
+// some formats an exact number. A replay compares numbers, so it rounds none.
+func some(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 // replayNotes describes what was read, and what it was replayed against.
 func (s *screen) replayNotes(r *replay.Report) []string {
-	notes := []string{fmt.Sprintf("%s by %s: %s, %s of them again after a refusal",
-		show.Some(int64(r.Log.Calls), "call", "calls"), show.Some(int64(r.Callers), "caller", "callers"),
-		show.Some(int64(r.Log.Sent), "request", "requests"), show.Count(int64(r.Log.Sent-r.Log.Calls)))}
+	notes := []string{fmt.Sprintf("%s by %s: %s, %d of them again after a refusal",
+		some(r.Log.Calls, "call", "calls"), some(r.Callers, "caller", "callers"), some(r.Log.Sent, "request", "requests"), r.Log.Sent-r.Log.Calls)}
 	if r.Resource != "" {
 		notes[0] = s.Text(r.Resource, nameWidth) + ": " + notes[0]
 	}
 	if len(r.Others) > 0 {
 		notes = append(notes, "Not replayed: "+s.Names(r.Others, ", ", 20, nameWidth)+" (--resource)")
 	}
-	if r.Skipped+r.Cached > 0 {
-		notes = append(notes, fmt.Sprintf("Left out: %d lines that are no request, %d answers from a cache", r.Skipped, r.Cached))
+	var left []string
+	if r.Skipped > 0 {
+		left = append(left, some(r.Skipped, "line that is not a request", "lines that are not requests"))
+	}
+	if r.Cached > 0 {
+		left = append(left, some(r.Cached, "response from a cache", "responses from a cache"))
+	}
+	if len(left) > 0 {
+		notes = append(notes, "Left out: "+strings.Join(left, ", "))
+	}
+	if len(r.Ignored) > 0 {
+		notes = append(notes, s.Paint(show.Amber, ignoredText(r)))
 	}
 	var limits []string
 	for _, l := range r.Limits {
@@ -58,10 +81,22 @@ func (s *screen) replayNotes(r *replay.Report) []string {
 	notes = append(notes, "Limits: "+strings.Join(limits, "; ")+from)
 	e := &r.Explained
 	told := fmt.Sprintf("They agree with the log on %s of the requests: %d refused in the log, %d by the limits", show.Percent(e.Agree), e.Log, e.Model)
-	if e.Agree < agreeing {
+	if !e.Reliable {
+		if e.Log > 0 {
+			told += fmt.Sprintf(", %d by both", e.Both)
+		}
 		told = s.Paint(show.Amber, told+". The limits are not the provider's, or others use the same key: take the figures below with care")
 	}
 	return append(notes, told)
+}
+
+// ignoredText tells which values of the log were not used.
+func ignoredText(r *replay.Report) string {
+	var fields []string
+	for _, f := range r.Ignored {
+		fields = append(fields, fmt.Sprintf("%s of %s (first at line %d)", some(f.Values, "value", "values"), f.Field, f.Line))
+	}
+	return "Ignored, because negative, too large or not readable: " + strings.Join(fields, ", ")
 }
 
 func (s *screen) limitText(l *replay.Limit) string {
@@ -87,9 +122,9 @@ func replayTable(r *replay.Report) *show.Table {
 	row("calls finished", func(f *replay.Figures) show.Cell {
 		return show.Cell{Text: fmt.Sprintf("%d/%d", f.Finished, f.Calls), Colour: redIf(f.Finished < f.Calls)}
 	})
-	row("requests sent", func(f *replay.Figures) show.Cell { return show.Cell{Text: show.Count(int64(f.Sent))} })
+	row("requests sent", func(f *replay.Figures) show.Cell { return show.Cell{Text: fmt.Sprint(f.Sent)} })
 	row("refused (429)", func(f *replay.Figures) show.Cell {
-		c := show.Cell{Text: show.Count(int64(f.Throttled)), Colour: show.Green}
+		c := show.Cell{Text: fmt.Sprint(f.Throttled), Colour: show.Green}
 		if f.Throttled > 0 {
 			c.Colour = show.Amber
 		}
@@ -97,7 +132,7 @@ func replayTable(r *replay.Report) *show.Table {
 	})
 	row("retries, of all requests", func(f *replay.Figures) show.Cell { return show.Cell{Text: show.Percent(f.RetryShare)} })
 	if r.Log.Failed > 0 {
-		row("failed for another reason", func(f *replay.Figures) show.Cell { return show.Cell{Text: show.Count(int64(f.Failed))} })
+		row("failed for another reason", func(f *replay.Figures) show.Cell { return show.Cell{Text: fmt.Sprint(f.Failed)} })
 	}
 	row("peak rate, in any second", func(f *replay.Figures) show.Cell { return show.Cell{Text: fmt.Sprintf("%d/s", f.PeakRate)} })
 	row("duration", func(f *replay.Figures) show.Cell { return show.Cell{Text: span(f.DurationS)} })
@@ -135,17 +170,18 @@ func (s *screen) replayPlot(r *replay.Report) {
 		if most > 0 {
 			line = s.Spark(values, width)
 		}
-		s.line("  %-24s%s  %s", one.name, s.Paint(one.colour, line), show.Count(int64(most)))
+		s.line("  %-24s%s  %s", one.name, s.Paint(one.colour, line), fmt.Sprint(int64(most)))
 	}
 	s.line("  %-24s%-*s%s", "", width-len(span(whole.Seconds())), "0s", span(whole.Seconds()))
 	s.line("  A column is %s. The number is the highest column of its line.", span((whole / time.Duration(width)).Seconds()))
 }
 
-// columns sums counts into width columns of a picture.
+// columns sums counts into width columns of a picture. It calculates in milliseconds, because centuries of nanoseconds
+// times the width exceed 64 bits.
 func columns(c *sim.Counts, whole time.Duration, width int) (values []float64, most float64) {
 	values = make([]float64, width)
 	for i, n := range c.N {
-		at := min(int(int64(i)*int64(c.Every)*int64(width)/int64(whole)), width-1)
+		at := min(int(int64(i)*c.Every.Milliseconds()*int64(width)/whole.Milliseconds()), width-1)
 		values[at] += float64(n)
 		most = max(most, values[at])
 	}

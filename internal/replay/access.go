@@ -2,6 +2,7 @@ package replay
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,39 +29,40 @@ func (r *reader) access(o object) error {
 		r.log.Skipped++ // another kind of line from sluice serve
 		return nil
 	}
-	start, ok := o.moment(startFields...)
+	status := o.text(statusFields...)
+	refused, failed, ok := outcome(status)
+	if !ok && !o.has(startFields...) {
+		r.log.Skipped++ // not a request
+		return nil
+	}
+	start, err := r.start(o, startFields...)
+	if err != nil {
+		return err
+	}
+	if status == "" {
+		return r.fail("it has no status: add one such as 200 or 429")
+	}
 	if !ok {
-		if !o.has(startFields...) {
-			r.log.Skipped++
-			return nil
-		}
-		return r.fail("its time is none: write it as 2026-03-04T12:00:00Z or as seconds since 1970")
+		return r.fail("the status cannot be read: write it as 200 or 429")
 	}
 	s := Send{
 		Start: start, End: start, Resource: o.text("resource"), Caller: o.text(callerFields...), User: o.text("user"), Class: o.text("class"), Model: o.text("model"),
-		Retry: o.yes("retry"),
-	}
-	status := o.text(statusFields...)
-	if status == "" {
-		return r.fail("it has no status: 200, 429 or another one")
-	}
-	if s.Refused, s.Failed, ok = outcome(status); !ok {
-		return r.fail("its status is none: write it as 200 or 429")
+		Refused: refused, Failed: failed, Retry: o.yes("retry"),
 	}
 	took := time.Duration(0)
-	if ms, ok := o.number(milliFields...); ok {
-		took = bounded(ms / 1000)
-	} else if seconds, ok := o.number(secondFields...); ok {
-		took = bounded(seconds)
-	} else if end, ok := o.moment(endFields...); ok && end.After(start) {
+	if ms, ok := r.value(o, longest.Seconds()*1000, milliFields...); ok {
+		took = duration(ms / 1000)
+	} else if seconds, ok := r.value(o, longest.Seconds(), secondFields...); ok {
+		took = duration(seconds)
+	} else if end, ok := r.after(o, start, endFields...); ok {
 		took = end.Sub(start)
 	}
 	if s.End = start.Add(took); o.text("msg") == "request" {
-		wait, _ := o.number("wait_ms")
+		wait, _ := r.value(o, longest.Seconds()*1000, "wait_ms")
 		s.Start, s.End = start.Add(-took), start
-		s.Wanted = s.Start.Add(-bounded(wait / 1000))
+		s.Wanted = s.Start.Add(-duration(wait / 1000))
 	}
-	s.sizes(o)
+	r.sizes(&s, o)
 	r.add(s)
 	return nil
 }
@@ -82,18 +84,75 @@ func outcome(status string) (refused, failed, ok bool) {
 	return n == http.StatusTooManyRequests, n != http.StatusTooManyRequests && (n < 200 || n > 399), true
 }
 
-// bounded converts seconds stated in a log to a duration of at most a day.
-func bounded(seconds float64) time.Duration {
-	return time.Duration(min(max(seconds, 0), 86400) * float64(time.Second))
+func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+
+const noTime = "it has no %s: add when the request was sent, such as 2026-03-04T12:00:00Z"
+
+// start returns the time of a request.
+func (r *reader) start(o object, names ...string) (time.Time, error) {
+	at, ok := o.moment(names...)
+	switch {
+	case !o.has(names...):
+		return at, r.fail(noTime, names[0])
+	case !ok:
+		return at, r.fail("the %s cannot be read: write it as 2026-03-04T12:00:00Z or as seconds since 1970", names[0])
+	case !plausible(at):
+		return at, r.failAt(r.log.Lines, "correct the time, or remove the request",
+			"the %s %s is not between the years %d and %d", names[0], at.Format(time.RFC3339), earliest.Year(), latest.Year())
+	}
+	return at, nil
+}
+
+// after returns the first of the fields that is a time at most a day after start. It counts the others as ignored.
+func (r *reader) after(o object, start time.Time, names ...string) (time.Time, bool) {
+	for _, name := range names {
+		if !o.has(name) {
+			continue
+		}
+		if at, ok := o.moment(name); ok && !at.Before(start) && at.Sub(start) <= longest {
+			return at, true
+		}
+		r.ignore(name)
+	}
+	return time.Time{}, false
+}
+
+// value returns the first of the fields that is a number between 0 and most. It counts the others as ignored.
+func (r *reader) value(o object, most float64, names ...string) (float64, bool) {
+	for _, name := range names {
+		if !o.has(name) {
+			continue
+		}
+		if n, ok := o.number(name); ok && n >= 0 && n <= most {
+			return n, true
+		}
+		r.ignore(name)
+	}
+	return 0, false
+}
+
+// ignore counts a value that cannot be used.
+func (r *reader) ignore(field string) {
+	all := &r.log.Ignored
+	i := slices.IndexFunc(*all, func(one Ignored) bool { return one.Field == field })
+	if i < 0 {
+		i = len(*all)
+		*all = append(*all, Ignored{Field: field, Line: r.log.Lines})
+	}
+	(*all)[i].Values++
 }
 
 // sizes reads tokens and money.
-func (s *Send) sizes(o object) {
-	s.Input, s.Output = o.tokens(inputFields...), o.tokens(outputFields...)
-	if s.Input+s.Output == 0 {
-		s.Input = o.tokens(tokenFields...)
+func (r *reader) sizes(s *Send, o object) {
+	tokens := func(names ...string) int64 {
+		n, _ := r.value(o, maxTokens, names...)
+		return int64(n)
 	}
-	if usd, ok := o.number(moneyFields...); ok && usd >= 0 && usd < 1e6 {
+	s.Input, s.Output = tokens(inputFields...), tokens(outputFields...)
+	if s.Input+s.Output == 0 {
+		s.Input = tokens(tokenFields...)
+	}
+	if usd, ok := r.value(o, maxUSD, moneyFields...); ok {
 		s.USD, s.Priced = usd, usd > 0
 	}
 }

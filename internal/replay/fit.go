@@ -40,11 +40,14 @@ func (r *Replay) fit() (limits []sim.Limit, refused int) {
 			}
 		}
 	}
-	if least > refused/2 { // something else refuses: a limit on tokens, or other users of the key
+	if !explains(least, refused) { // something else refuses: a limit on tokens, or other users of the key
 		return nil, refused
 	}
 	return []sim.Limit{best}, refused
 }
+
+// explains reports whether limits explain a number of refusals: they are wrong about at most half as many sends.
+func explains(wrong, refused int) bool { return wrong <= refused/2 }
 
 // fitSize returns the limit with the best size, and the number of sends that it does not explain.
 func fitSize(l sim.Limit, arrivals []sim.Arrival) (sim.Limit, int) {

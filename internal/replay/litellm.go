@@ -14,19 +14,19 @@ import (
 
 // spend reads a row of LiteLLM's spend log.
 func (r *reader) spend(o object) error {
-	start, ok := o.moment("startTime")
-	if !ok {
-		return r.fail("its startTime is none")
+	start, err := r.start(o, "startTime")
+	if err != nil {
+		return err
 	}
 	if o.yes("cache_hit") {
 		r.log.Cached++
 		return nil
 	}
 	s := Send{Start: start, End: start, Model: o.text("model", "model_group")}
-	if end, ok := o.moment("endTime"); ok && end.After(start) {
+	if end, ok := r.after(o, start, "endTime"); ok {
 		s.End = end
 	}
-	if first, ok := o.moment("completionStartTime"); ok {
+	if first, ok := r.after(o, start, "completionStartTime"); ok {
 		s.First = first
 	}
 	meta := o.inner("metadata")
@@ -42,11 +42,12 @@ func (r *reader) spend(o object) error {
 			s.Refused, s.Failed = true, false
 		}
 	} else if status != "" {
+		var ok bool
 		if s.Refused, s.Failed, ok = outcome(status); !ok {
 			return r.fail("its status is neither success nor failure")
 		}
 	}
-	s.sizes(o)
+	r.sizes(&s, o)
 	r.add(s)
 	return nil
 }
@@ -68,46 +69,38 @@ func caller(o, meta object) string {
 // array reads rows from one JSON array.
 func (r *reader) array(b *bufio.Reader) error {
 	if r.log.Format != "" && r.log.Format != LiteLLM {
-		return &Error{File: r.log.File, Message: "is a JSON array: only LiteLLM's spend log is one"}
+		return &Error{File: r.log.File, Message: "it is a JSON array, which only the format litellm has"}
 	}
-	r.log.Format = LiteLLM
+	r.log.Format, r.entries = LiteLLM, true
 	in := &io.LimitedReader{R: b, N: maxArray}
 	d := json.NewDecoder(in)
 	d.UseNumber()
 	if _, err := d.Token(); err != nil {
-		return r.entry("the JSON is broken")
+		return r.fail("the JSON is broken")
 	}
 	for d.More() {
 		r.log.Lines++
 		var o object
 		if err := d.Decode(&o); err != nil {
 			if in.N <= 0 {
-				return &Error{File: r.log.File, Message: "has more than 256 MB: export it as JSON lines"}
+				return &Error{File: r.log.File, Message: "the array has more than 256 MB: export it as JSON lines"}
 			}
-			return r.entry("it is no JSON object")
+			return r.fail("it is not a JSON object")
 		}
 		if err := r.spend(o); err != nil {
-			if bad, ok := errors.AsType[*Error](err); ok {
-				return r.entry(bad.Message)
-			}
 			return err
 		}
-		if r.full() != nil {
-			return r.entry("it is more than the replay takes: cut the log into parts")
+		if err := r.full(); err != nil {
+			return err
 		}
 	}
 	if _, err := d.Token(); err != nil {
-		return r.entry("the array does not end after it")
+		return r.fail("the array does not end after it")
 	}
 	return nil
 }
 
 const maxArray = 256 << 20
-
-// entry returns an error about the current entry of an array. Entries have no line numbers.
-func (r *reader) entry(message string) error {
-	return &Error{File: r.log.File, Message: "entry " + itoa(r.log.Lines) + ": " + message}
-}
 
 // csv reads rows below a line with the names of columns.
 func (r *reader) csv(b *bufio.Reader) error {
@@ -154,7 +147,7 @@ func (r *reader) csv(b *bufio.Reader) error {
 			r.log.Lines, _ = in.FieldPos(0)
 		}
 		if err != nil {
-			return r.fail("it is no row of CSV")
+			return r.fail("it is not a row of CSV")
 		}
 		o := object{}
 		for i, value := range row[:min(len(row), len(heads))] {

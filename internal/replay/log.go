@@ -21,12 +21,31 @@ var Formats = []string{Events, Access, LiteLLM}
 const (
 	MaxLine  = 4 << 20 // bytes of a line
 	MaxSends = 200_000
+	// MaxYears is the longest time from the first request of a log to the end of its last.
+	MaxYears = 10
 	// MaxCallers is the number of callers that are listed separately: those with the most requests. All others count as
 	// one.
 	MaxCallers = 1_000
-	others     = "(others)"
 	maxText    = 200 // bytes of a name
+
+	longest   = 24 * time.Hour // of a response, and of the wait before it
+	maxTokens = 1_000_000_000  // of a request
+	maxUSD    = 1_000_000      // of a request
 )
+
+// Names of callers that are none in the log.
+const (
+	NoCaller = "(none)"   // of requests without a caller
+	Others   = "(others)" // of callers beyond MaxCallers
+)
+
+// Times of a log are between these two. A clock that was never set shows others.
+var (
+	earliest = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	latest   = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+func plausible(t time.Time) bool { return !t.Before(earliest) && t.Before(latest) }
 
 // Send is one request of a log.
 type Send struct {
@@ -55,10 +74,19 @@ type Log struct {
 	// Skipped counts lines that are incomplete or not requests. Cached counts responses from a cache, which never
 	// reached the provider.
 	Skipped, Cached int
-	Sends           []Send // by Start
+	// Ignored lists the fields with values that a replay cannot use.
+	Ignored []Ignored
+	Sends   []Send // by Start
 	// Resource is the resource of the sends, or empty if the log names none. Others lists the log's other resources.
 	Resource string
 	Others   []string
+}
+
+// Ignored counts the values of a field that are negative, too large or not readable. The replay treats them as missing.
+type Ignored struct {
+	Field  string `json:"field"`
+	Values int    `json:"values"`
+	Line   int    `json:"line"` // of the first one; in a JSON array, its entry
 }
 
 // Error reports where a log is invalid.
@@ -66,6 +94,7 @@ type Error struct {
 	File    string
 	Line    int // 0: none
 	Message string
+	Hint    string // empty: none
 }
 
 func (e *Error) Error() string {

@@ -31,14 +31,15 @@ type Setup struct {
 
 // Replay is a log prepared as the work of a scenario.
 type Replay struct {
-	log    *Log
-	setup  Setup
-	work   *work
-	sc     *sim.Scenario
-	net    sim.Delay
-	start  time.Time
-	prices []float64 // of each call, in dollars
-	fitted bool      // the limits are derived from the log
+	log     *Log
+	setup   Setup
+	work    *work
+	sc      *sim.Scenario
+	refusal time.Duration // median time of a refusal; 0: unknown
+	net     sim.Delay
+	start   time.Time
+	prices  []float64 // of each call, in dollars
+	fitted  bool      // the limits are derived from the log
 }
 
 // ErrNoLimits is the error of [New] if the log does not show the provider's limits.
@@ -67,7 +68,8 @@ func New(l *Log, s Setup) (*Replay, error) {
 			r.start = w
 		}
 	}
-	r.net = sim.Delay{Median: r.roundTrip() / 2}
+	r.refusal = r.refusalTime()
+	r.net = sim.Delay{Median: min(r.refusal, maxRoundTrip) / 2}
 	if len(s.Limits) == 0 {
 		limits, refused := r.fit()
 		if limits == nil {
@@ -84,8 +86,12 @@ func New(l *Log, s Setup) (*Replay, error) {
 	return r, nil
 }
 
-// roundTrip estimates the network round trip from refusals, because the provider refuses without delay.
-func (r *Replay) roundTrip() time.Duration {
+// maxRoundTrip bounds the estimate of the network round trip.
+const maxRoundTrip = time.Second
+
+// refusalTime returns the median time of a refusal. It estimates the network round trip, because the provider refuses
+// without delay.
+func (r *Replay) refusalTime() time.Duration {
 	var all []time.Duration
 	for i := range r.log.Sends {
 		if s := &r.log.Sends[i]; s.Refused && s.End.After(s.Start) {
@@ -96,7 +102,7 @@ func (r *Replay) roundTrip() time.Duration {
 		return 0
 	}
 	slices.Sort(all)
-	return min(all[len(all)/2], time.Second)
+	return all[len(all)/2]
 }
 
 // layOut turns the calls into a scenario.
@@ -107,7 +113,7 @@ func (r *Replay) layOut() {
 	}
 	classes := r.classes()
 	for i, name := range r.work.callers {
-		a := sim.Agent{Name: cmp.Or(name, "(none)"), Class: classes[i], Workers: len(r.work.calls)}
+		a := sim.Agent{Name: cmp.Or(name, NoCaller), Class: classes[i], Workers: len(r.work.calls)}
 		r.sc.Fleet = append(r.sc.Fleet, a)
 	}
 	usual := r.usual()

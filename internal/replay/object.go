@@ -33,7 +33,8 @@ func decode(text []byte) (object, error) {
 // has reports whether one of the fields is present.
 func (o object) has(names ...string) bool {
 	for _, name := range names {
-		if v, ok := o[name]; ok && v != nil && v != "" {
+		v := o[name]
+		if text, ok := v.(string); v != nil && (!ok || strings.TrimSpace(text) != "") {
 			return true
 		}
 	}
@@ -73,15 +74,6 @@ func (o object) number(names ...string) (float64, bool) {
 		}
 	}
 	return 0, false
-}
-
-// tokens returns a number of tokens, or 0 if the value is out of range.
-func (o object) tokens(names ...string) int64 {
-	n, _ := o.number(names...)
-	if n < 0 || n > 1e9 {
-		return 0
-	}
-	return int64(n)
 }
 
 func (o object) yes(names ...string) bool {

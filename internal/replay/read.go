@@ -20,8 +20,10 @@ import (
 
 // reader collects the sends of a log.
 type reader struct {
-	log     *Log
-	tickets map[string]int // event log: index of the send by ticket
+	log      *Log
+	tickets  map[string]int // event log: index of the send by ticket
+	entries  bool           // Lines counts entries of a JSON array
+	timeless int            // first line with a status but no time, while the format is unknown; 0: none
 }
 
 // Read reads a log: a file, the directory of an event log, or in if name is "-". If format is empty, Read guesses it.
@@ -38,6 +40,9 @@ func Read(name, format, resource string, in io.Reader) (*Log, error) {
 	r.finish(resource)
 	if len(r.log.Sends) == 0 {
 		return nil, &Error{File: name, Message: "there is no request in it" + of(resource)}
+	}
+	if err := r.span(); err != nil {
+		return nil, err
 	}
 	return r.log, nil
 }
@@ -79,7 +84,7 @@ func (r *reader) open(name string, in io.Reader) error {
 // directory reads all files of an event log.
 func (r *reader) directory(name string) error {
 	if r.log.Format != "" && r.log.Format != Events {
-		return &Error{File: name, Message: "is a directory: only an event log is one"}
+		return &Error{File: name, Message: "it is a directory, which only the format events has"}
 	}
 	r.log.Format = Events
 	var failed error
@@ -102,7 +107,43 @@ func (r *reader) full() error {
 
 // fail returns an error about the current line.
 func (r *reader) fail(format string, args ...any) error {
-	return &Error{File: r.log.File, Line: r.log.Lines, Message: fmt.Sprintf(format, args...)}
+	return r.failAt(r.log.Lines, "", format, args...)
+}
+
+// failAt returns an error about a line. Entries of an array have no line numbers.
+func (r *reader) failAt(line int, hint, format string, args ...any) error {
+	e := &Error{File: r.log.File, Line: line, Message: fmt.Sprintf(format, args...), Hint: hint}
+	if r.entries {
+		e.Line, e.Message = 0, r.place(line)+": "+e.Message
+	}
+	return e
+}
+
+// place names a line, or an entry of an array.
+func (r *reader) place(line int) string {
+	if r.entries {
+		return "entry " + itoa(line)
+	}
+	return "line " + itoa(line)
+}
+
+// span returns an error if the log is too long for a replay.
+func (r *reader) span() error {
+	first, last := &r.log.Sends[0], &r.log.Sends[0]
+	for i := range r.log.Sends {
+		s := &r.log.Sends[i]
+		if s.Wanted.Before(first.Wanted) {
+			first = s
+		}
+		if s.End.After(last.End) {
+			last = s
+		}
+	}
+	if !last.End.After(first.Wanted.AddDate(MaxYears, 0, 0)) {
+		return nil
+	}
+	return r.failAt(last.Line, "correct the times, or cut the log into parts", "it ends at %s, and %s begins at %s: a replay takes at most %d years",
+		last.End.Format(time.RFC3339), r.place(first.Line), first.Wanted.Format(time.RFC3339), MaxYears)
 }
 
 // read reads one file line by line. JSON arrays and CSV have their own readers.
@@ -111,7 +152,7 @@ func (r *reader) read(in io.Reader) error {
 	first, err := firstByte(b)
 	switch {
 	case errors.Is(err, io.EOF):
-		return &Error{File: r.log.File, Message: "is empty"}
+		return &Error{File: r.log.File, Message: "the log is empty"}
 	case err != nil:
 		return err
 	case first == '[':
@@ -190,7 +231,7 @@ func (r *reader) line(text []byte, last bool) error {
 	}
 	if r.log.Format == Events {
 		var e inspect.Event
-		if json.Unmarshal(text, &e) != nil || e.Kind == "" || e.Time.IsZero() {
+		if json.Unmarshal(text, &e) != nil || e.Kind == "" {
 			r.log.Skipped++ // a full disk leaves incomplete lines
 			return nil
 		}
@@ -208,7 +249,13 @@ func (r *reader) line(text []byte, last bool) error {
 	if r.log.Format == "" {
 		if r.log.Format = guess(o); r.log.Format == "" {
 			r.log.Skipped++ // another kind of line; a later one may reveal the format
+			if _, _, ok := outcome(o.text(statusFields...)); ok && r.timeless == 0 {
+				r.timeless = r.log.Lines
+			}
 			return nil
+		}
+		if r.log.Format == Access && r.timeless > 0 {
+			return r.failAt(r.timeless, "", noTime, startFields[0])
 		}
 		return r.line(text, last)
 	}
@@ -310,7 +357,7 @@ func (l *Log) fold() {
 	}
 	for i := range l.Sends {
 		if s := &l.Sends[i]; n[s.Caller] > 0 {
-			s.Caller = others
+			s.Caller = Others
 		}
 	}
 }

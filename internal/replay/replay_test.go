@@ -96,19 +96,26 @@ func TestKeysBecomeLabels(t *testing.T) {
 func TestMistakesAreTold(t *testing.T) {
 	long := `{"time":"` + strings.Repeat("x", MaxLine) + `"}`
 	for name, c := range map[string]struct{ format, text, want string }{
-		"empty":            {"", "", "-: is empty"},
+		"empty":            {"", "", "-: the log is empty"},
 		"text":             {"", "hello\n", "-:1: its format is not known"},
 		"broken":           {"", line(0, "a", 200, "") + "{]\n" + line(0, "a", 200, ""), "-:2: it is not a JSON object: the JSON is broken"},
-		"no time":          {"", line(0, "a", 200, "") + `{"time":"yesterday","status":200}` + "\n", "-:2: its time is none"},
+		"no time":          {"", line(0, "a", 200, "") + `{"time":"yesterday","status":200}` + "\n", "-:2: the time cannot be read: write it as 2026"},
 		"no status":        {"", line(0, "a", 200, "") + `{"time":"2026-03-04T12:00:00Z"}` + "\n", "-:2: it has no status"},
-		"odd status":       {"", line(0, "a", 200, "") + `{"time":"2026-03-04T12:00:00Z","status":"perhaps"}` + "\n", "-:2: its status is none"},
+		"odd status":       {"", line(0, "a", 200, "") + `{"time":"2026-03-04T12:00:00Z","status":"perhaps"}` + "\n", "-:2: the status cannot be read: write it as 200 or 429"},
 		"unknown":          {"", `{"a":1}` + "\n", "-: its format is not known"},
 		"no request":       {Events, `{"time":"2026-03-04T12:00:00Z","event":"pause"}` + "\n", "-: there is no request in it"},
 		"too long":         {"", line(0, "a", 200, "") + long + "\n", "-:2: the line has more than 4 MB"},
 		"too long, CSV":    {"", "startTime," + long, "-:1: the line has more than 4 MB"},
-		"array":            {Access, "[]", "is a JSON array"},
-		"broken array":     {"", `[{"startTime":"2026-03-04T12:00:00Z"},7]`, "-: entry 2: it is no JSON object"},
-		"litellm no start": {LiteLLM, `{"model":"m"}` + "\n", "-:1: its startTime is none"},
+		"array":            {Access, "[]", "-: it is a JSON array"},
+		"broken array":     {"", `[{"startTime":"2026-03-04T12:00:00Z"},7]`, "-: entry 2: it is not a JSON object"},
+		"litellm no start": {LiteLLM, `{"model":"m"}` + "\n", "-:1: it has no startTime: add"},
+		"time is missing":  {"", line(0, "a", 200, "") + `{"caller":"a","status":200}` + "\n", "-:2: it has no time: add when the request was sent"},
+		"first time":       {"", `{"caller":"a","status":200}` + "\n" + line(0, "a", 200, ""), "-:1: it has no time"},
+		"zero time":        {"", line(0, "a", 200, "") + `{"time":"0001-01-01T00:00:00Z","status":200}` + "\n", "-:2: the time 0001-01-01T00:00:00Z is not between the years 2000 and 2100"},
+		"unset clock":      {"", line(0, "a", 200, "") + `{"time":"1970-01-01T00:00:09Z","status":200}` + "\n", "-:2: the time 1970-01-01T00:00:09Z is not between"},
+		"far future":       {"", line(0, "a", 200, "") + `{"time":"9999-01-01T00:00:00Z","status":200}` + "\n", "-:2: the time 9999-01-01T00:00:00Z is not between"},
+		"unset, array":     {"", `[{"startTime":"1970-01-01T00:00:00Z"}]`, "-: entry 1: the startTime 1970-01-01T00:00:00Z is not between"},
+		"too many years":   {"", line(0, "a", 200, "") + `{"time":"2012-01-01T00:00:00Z","status":200}` + "\n", "-:1: it ends at 2026-03-04T12:00:20Z, and line 2 begins at 2012-01-01T00:00:00Z: a replay takes at most 10 years"},
 	} {
 		_, err := Read("-", c.format, "", strings.NewReader(c.text))
 		var e *Error

@@ -22,6 +22,7 @@ type Report struct {
 	Lines    int       `json:"lines"`
 	Skipped  int       `json:"skipped"`
 	Cached   int       `json:"cached"`
+	Ignored  []Ignored `json:"ignored"`
 	Callers  int       `json:"callers"`
 
 	Limits     []Limit `json:"limits"`
@@ -53,8 +54,21 @@ type Explained struct {
 	Sends  int     `json:"sends"`
 	Log    int     `json:"log"`    // refusals of the log
 	Model  int     `json:"model"`  // refusals by the limits
+	Both   int     `json:"both"`   // sends that both refuse
 	Differ int     `json:"differ"` // sends that only one of the two refuses
 	Agree  float64 `json:"agree"`  // fraction of the sends on which both agree
+	// Reliable is set if both agree on at least 95% of the sends, and the limits explain the log's refusals.
+	Reliable bool `json:"reliable"`
+}
+
+// agreeing is the fraction of the sends on which reliable limits agree with the log.
+const agreeing = 0.95
+
+func explained(e sim.Explained) Explained {
+	out := Explained{Sends: e.Sends, Log: e.Refused, Model: e.Model, Both: (e.Refused + e.Model - e.Differ) / 2, Differ: e.Differ}
+	out.Agree = round(1 - float64(e.Differ)/float64(max(e.Sends, 1)))
+	out.Reliable = out.Agree >= agreeing && (e.Refused == 0 || explains(e.Differ, e.Refused))
+	return out
 }
 
 // Figures are the results of either the log or the gate.
@@ -76,7 +90,8 @@ type Figures struct {
 	Refused  sim.Counts `json:"-"`
 }
 
-// Waits is how long calls of a class waited, from when they were wanted until the provider accepted them.
+// Waits is how long calls of a class waited: from when they were wanted until the request was sent that the provider
+// accepted, or until they were given up.
 type Waits struct {
 	Name     string  `json:"name"`
 	Calls    int     `json:"calls"`
@@ -107,6 +122,7 @@ func (r *Replay) Run() (*Report, error) {
 	l := r.log
 	rep := &Report{
 		File: l.File, Format: l.Format, Resource: l.Resource, Others: l.Others, From: r.start.UTC(), Lines: l.Lines, Skipped: l.Skipped, Cached: l.Cached,
+		Ignored: append([]Ignored{}, l.Ignored...),
 		Callers: len(r.work.callers), LimitsFrom: "given", IdealS: ran.Ideal, Assumptions: r.assumptions(), ByCaller: r.byCaller(),
 	}
 	if r.fitted {
@@ -115,8 +131,7 @@ func (r *Replay) Run() (*Report, error) {
 	for i := range r.sc.Limits {
 		rep.Limits = append(rep.Limits, limitOf(&r.sc.Limits[i]))
 	}
-	e := sim.Explain(r.sc.Limits, r.arrivals())
-	rep.Explained = Explained{Sends: e.Sends, Log: e.Refused, Model: e.Model, Differ: e.Differ, Agree: round(1 - float64(e.Differ)/float64(max(e.Sends, 1)))}
+	rep.Explained = explained(sim.Explain(r.sc.Limits, r.arrivals()))
 	rep.Log = r.logged()
 	rep.To = r.start.Add(time.Duration(rep.Log.DurationS * float64(time.Second))).UTC()
 	rep.Gate = r.gated(ran)
@@ -148,7 +163,11 @@ func (r *Replay) assumptions() []string {
 		all = append(all, "Every call comes when the log has it.")
 	}
 	if n := r.net.Median; n > 0 {
-		all = append(all, fmt.Sprintf("A message takes %v each way: half of the median time of a refusal.", n.Round(10*time.Microsecond)))
+		why := "half of the median time of a refusal"
+		if r.refusal > maxRoundTrip {
+			why = fmt.Sprintf("a replay assumes no more, although the median refusal took %v", r.refusal.Round(time.Millisecond))
+		}
+		all = append(all, fmt.Sprintf("A message takes %v each way: %s.", n.Round(10*time.Microsecond), why))
 	}
 	return append(all, "Answers take as long as in the log. The gate is asked without delay.")
 }
@@ -227,8 +246,9 @@ func (r *Replay) gated(ran *sim.Replayed) Figures {
 	}
 	mean := f.USD / float64(max(len(r.prices), 1))
 	f.USD, f.WastedUSD = round(mean*float64(f.Finished)), round(mean*float64(f.Throttled))
+	way := r.net.Median.Seconds() // the simulator's waits end when a request arrives, those of the log when it is sent
 	for _, w := range ran.Waits {
-		f.Classes = append(f.Classes, Waits{Name: w.Name, Calls: w.Calls, MeanS: w.Mean, P95S: w.P95, LongestS: w.Longest})
+		f.Classes = append(f.Classes, Waits{Name: w.Name, Calls: w.Calls, MeanS: max(round(w.Mean-way), 0), P95S: max(round(w.P95-way), 0), LongestS: max(round(w.Longest-way), 0)})
 	}
 	return f
 }
