@@ -56,6 +56,7 @@ type resource struct {
 	name     string
 	in       string // name of its pool
 	other    bool   // not named in the configuration
+	past     bool   // what mode observe counted, of a resource that is in mode gate now
 	preset   bool   // built in, and not named in the configuration
 	keyed    bool   // tells API keys apart
 	settings *settings

@@ -40,6 +40,7 @@ func (r *resource) diagnose(snap *store.Snapshot, h *store.History, cycles [][]s
 	facts := r.facts(snap)
 	facts.Audit = audit.Weigh(&d, rep.Callers)
 	facts.Callers, facts.Over, facts.Cycles = len(d.Callers), d.Judged.Window.Microseconds(), cycles
+	facts.Sent, facts.Refused = d.Sent, d.Refused
 	for _, a := range policy.Advise(facts) {
 		d.Advice = append(d.Advice, inspect.Advice(a))
 	}
@@ -49,7 +50,7 @@ func (r *resource) diagnose(snap *store.Snapshot, h *store.History, cycles [][]s
 			continue
 		}
 		d.Advice = append(d.Advice, inspect.Advice{
-			Setting: fmt.Sprintf("resources.%s.limits.%s", r.name, r.limits[l.Limit].Name),
+			Setting: fmt.Sprintf("resources.%s.limits.%s", r.configured(), r.limits[l.Limit].Name),
 			Text: fmt.Sprintf("%d is in force, as %s states it; this configuration says %d. Where members differ the smaller one holds: give all the same",
 				l.Size, r.differs(l), sizeOf(&r.limits[l.Limit])),
 		})
@@ -164,7 +165,7 @@ func (r *resource) fullest(snap *store.Snapshot, h *store.History) (fullest stri
 	c := clockAt(h.Now)
 	sent, minutes := modelMinutes(h, c), map[int]bool{}
 	r.eachQuota(snap, func(l *store.LimitState, perMin float64) {
-		minutes[l.Limit] = l.Window <= 2*time.Minute // the busiest minute says more than one moment
+		minutes[l.Limit] = l.Window >= time.Minute && l.Window <= 2*time.Minute // the busiest minute says more than one moment
 		if model, ok := strings.CutPrefix(l.Scope, "model="); ok {
 			q := quotaOf(l, perMin, c)
 			more(r.limits[l.Limit].Name, l.Scope, float64(audit.Most(sent[model], &q))/max(q.Window, time.Minute).Minutes()/perMin)
@@ -172,7 +173,7 @@ func (r *resource) fullest(snap *store.Snapshot, h *store.History) (fullest stri
 	})
 	for i := range snap.Limits {
 		l := &snap.Limits[i]
-		if l.Limit < len(r.limits) && l.Size > 0 && l.Remaining == 0 && l.Used > 0 && !minutes[l.Limit] && r.limits[l.Limit].Per&^store.Shared == 0 && r.limits[l.Limit].Kind != Concurrency {
+		if l.Limit < len(r.limits) && l.Size > 0 && l.Remaining == 0 && l.Used > 0 && (!minutes[l.Limit] || l.Used > l.Size) && !fullByOne(l) && r.limits[l.Limit].Per&^store.Shared == 0 && r.limits[l.Limit].Kind != Concurrency {
 			more(r.limits[l.Limit].Name, l.Scope, max(float64(l.Used)/float64(l.Size), 1))
 		}
 	}
@@ -183,6 +184,9 @@ func (r *resource) fullest(snap *store.Snapshot, h *store.History) (fullest stri
 	}
 	return fullest, most
 }
+
+// fullByOne reports whether a single send has filled a limit for a moment, such as one of 1/s. That is no contention.
+func fullByOne(l *store.LimitState) bool { return l.Used == 1 && l.Window <= time.Minute }
 
 // modelMinutes returns what was sent for each model in each minute.
 func modelMinutes(h *store.History, c clock) map[string]map[time.Time]int64 {
@@ -199,7 +203,10 @@ func modelMinutes(h *store.History, c clock) map[string]map[time.Time]int64 {
 
 // facts returns the facts that advice is based on.
 func (r *resource) facts(snap *store.Snapshot) policy.Facts {
-	f := policy.Facts{Resource: r.name, Throttled7d: snap.Throttled7d, Observed: r.observe, Use: int(r.use), HeaderTime: snap.HeaderTime.Microseconds()}
+	f := policy.Facts{Resource: r.configured(), Throttled7d: snap.Throttled7d, Observed: r.observe, Use: int(r.use), HeaderTime: snap.HeaderTime.Microseconds()}
+	if r.past { // it is not observed any more
+		f.Throttled7d, f.Observed = 0, false
+	}
 	if len(r.limits) == 0 {
 		f.Unknown = []string{""}
 	}
@@ -209,6 +216,14 @@ func (r *resource) facts(snap *store.Snapshot) policy.Facts {
 		}
 	}
 	return f
+}
+
+// configured returns the name of the resource in a configuration.
+func (r *resource) configured() string {
+	if r.other {
+		return inspect.ResourceOf(r.name)
+	}
+	return r.name
 }
 
 // countedAs says in words how a limit is counted.

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/memstore"
 )
 
 func diagnose(tb testing.TB, g *sluice.Gate, since time.Time) inspect.ResourceDiagnosis {
@@ -265,14 +266,14 @@ func TestDiagnosisAsJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := asJSON(t, d)
-		const want = "advice callers mean_per_min name one_more_ratio peak_per_min quota_per_min ratio verdict"
+		const want = "advice callers fullest mean_per_min name one_more_ratio peak_per_min quota_per_min ratio verdict"
 		if got := keys(t, at(t, v, "resources", 0)); keys(t, v) != "resources" || got != want {
 			t.Errorf("keys are\n  %s, want\n  %s", got, want)
 		}
 		if got := keys(t, at(t, v, "resources", 0, "advice", 0)); got != "setting text" {
 			t.Errorf("keys of an advice are %s", got)
 		}
-		if _, ok := at(t, v, "resources", 0, "callers").([]any); !ok || at(t, v, "resources", 0, "verdict") != "unknown" || at(t, v, "resources", 0, "quota_per_min") != nil {
+		if _, ok := at(t, v, "resources", 0, "callers").([]any); !ok || at(t, v, "resources", 0, "verdict") != "unknown" || at(t, v, "resources", 0, "quota_per_min") != nil || at(t, v, "resources", 0, "fullest") != nil {
 			t.Errorf("it is %v", v)
 		}
 	})
@@ -390,4 +391,77 @@ func TestOldAnswersAreNoOutsideUse(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The busiest minute hides bursts. Doctor said ok while a window of ten seconds was three times full, and after that while
+// most sends had been refused.
+func TestBurstsAreContention(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := memstore.New()
+		defer st.Close() //nolint:errcheck // in memory
+		opened := func(c sluice.Config) *sluice.Gate {
+			g, err := sluice.OpenWithStore(t.Context(), st, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return g
+		}
+		short := func(observe bool) sluice.Config {
+			return sluice.Config{Resources: map[string]sluice.Resource{"api": {Observe: observe, Limits: []sluice.Limit{rolling(20, 10*time.Second)}}}}
+		}
+		g := opened(short(true))
+		defer g.Close() //nolint:errcheck // the store ends
+		for i := range 60 {
+			v := store.VerdictOK
+			if i >= 20 {
+				v = store.VerdictThrottled
+			}
+			sends(t, g, from("a"), v)
+		}
+		if d := diagnose(t, g, bubbleStart); d.Verdict != "contention" || d.Fullest == "" || d.Ratio < 3 {
+			t.Errorf("while it is full: %s, ratio %v of %q", d.Verdict, d.Ratio, d.Fullest)
+		}
+		time.Sleep(5 * time.Minute)
+		if d := diagnose(t, g, bubbleStart); d.Verdict != "contention" || d.Ratio >= 0.8 || d.Refused != 40 || d.Sent != 60 {
+			t.Errorf("later: %s, ratio %v, %d of %d refused", d.Verdict, d.Ratio, d.Refused, d.Sent)
+		}
+		wantAdvice(t, g, "agents", "refused 40 of 60 requests (429), although 1 caller sends up to 60 a minute", "resources.api.mode: gate")
+
+		// After a switch to mode gate, advice to switch is out of date.
+		c := short(false)
+		defer opened(c).Close() //nolint:errcheck // the store ends
+		c.ReadOnly, c.Others = true, func(pool string) string { return pool }
+		look := opened(c)
+		d, err := look.Diagnose(t.Context(), bubbleStart)
+		if err != nil || len(d.Resources) != 2 {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		for _, a := range d.Resources[1].Advice {
+			if strings.Contains(a.Setting+a.Text, "(observed)") || strings.Contains(a.Text, "mode: gate") {
+				t.Errorf("advice %+v", a)
+			}
+		}
+		if s, err := look.Status(t.Context()); err != nil || s.Resources[1].Advice != nil {
+			t.Errorf("%+v, %v", s, err)
+		}
+		if err := look.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A full window of ten seconds is contention. One send fills a limit of 1/s for a moment, which is none.
+func TestFullShortWindows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		full := open(t, rolling(20, 10*time.Second))
+		spend(t, full, from("a"), 20)
+		if d := diagnose(t, full, bubbleStart); d.Verdict != "contention" || d.Fullest == "" {
+			t.Errorf("%s, ratio %v of %q", d.Verdict, d.Ratio, d.Fullest)
+		}
+		g := open(t, rolling(1, time.Second))
+		spend(t, g, from("a"), 1)
+		if d := diagnose(t, g, bubbleStart); d.Verdict != "ok" {
+			t.Errorf("%s, ratio %v of %q", d.Verdict, d.Ratio, d.Fullest)
+		}
+	})
 }

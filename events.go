@@ -38,6 +38,9 @@ func (r *resource) noteWhy(ctx context.Context, res *store.Result, t *Ticket) (g
 // emit sends an event of a resource.
 func (r *resource) emit(e inspect.Event) {
 	e.Resource = r.name
+	if r.observe && e.Mode == "" {
+		e.Mode = inspect.ModeObserve
+	}
 	if e.Time.IsZero() {
 		e.Time = time.Now().UTC()
 	}

@@ -375,7 +375,7 @@ func TestFailedReportIsSentAgain(t *testing.T) {
 		if err := c.Cancel(); !errors.Is(err, sluice.ErrStore) {
 			t.Errorf("a cancel after the failure: %v", err)
 		}
-		if got := s.got(); len(got) != 3 || got[2] != "answer 1, close 1, close 2, cancel 3" {
+		if got := s.got(); len(got) != 3 || got[2] != "answer 1, close 1, close 2, poll 3, cancel 3" {
 			t.Errorf("the store got %q", got)
 		}
 		s.recover()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -18,7 +19,7 @@ import (
 // awayFor. A process that asks only once cannot remember failures and has to connect first: it allows
 // observeOnceWithin.
 const (
-	observedPool      = " (observed)" // suffix of the pool's name
+	observedPool      = inspect.ObservedPool
 	observeWithin     = 250 * time.Millisecond
 	observeOnceWithin = time.Second
 	awayFor           = 5 * time.Second
@@ -47,7 +48,7 @@ var errAway = errors.New("the store did not answer a moment ago")
 // Observes reports whether a resource is in mode observe: no request is held, sent again or changed.
 func (g inside) Observes(resource string) bool {
 	r, err := g.resource(resource)
-	return err == nil && r.observe
+	return err == nil && r.observe && !r.past
 }
 
 // apply is Apply on the resource's pool. In mode observe it takes at most a moment.

@@ -46,6 +46,9 @@ func (g *Gate) openOthers(ctx context.Context, others func(pool string) string) 
 	}
 	each(len(more), func(i int) { more[i].r, more[i].err = g.newOther(ctx, more[i].name, more[i].spec) })
 	for _, o := range more {
+		if of, observed := strings.CutSuffix(o.spec.Name, observedPool); observed && o.err == nil {
+			o.r.past = slices.ContainsFunc(list.Pools, func(s store.Spec) bool { return s.Name == of })
+		}
 		if o.err != nil {
 			g.unread = append(g.unread, o.spec.Name)
 			g.skipped = append(g.skipped, "pool "+o.name+": "+o.err.Error())

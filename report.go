@@ -23,6 +23,9 @@ func (g *Gate) Report(ctx context.Context, since time.Time) (inspect.Report, err
 			return rep, err
 		}
 		one := r.report(&h)
+		if one.Since.Before(since) { // the store counts in microseconds
+			one.Since = since.UTC()
+		}
 		if since.IsZero() && (rep.Since.IsZero() || one.Since.Before(rep.Since)) {
 			rep.Since = one.Since // the start of the history
 		}
@@ -64,7 +67,7 @@ func (r *resource) report(h *store.History) inspect.ResourceReport {
 		}
 	}
 	c := clockAt(h.Now)
-	rep := inspect.ResourceReport{Name: r.name, Since: c.time(h.Since), Total: total.done(c), Callers: []inspect.CallerReport{}}
+	rep := inspect.ResourceReport{Name: r.name, Pool: r.in, Since: c.time(h.Since), Total: total.done(c), Callers: []inspect.CallerReport{}}
 	for _, caller := range callers {
 		rep.Callers = append(rep.Callers, caller.done(c))
 	}

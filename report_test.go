@@ -302,3 +302,15 @@ func TestPoolAsJSON(t *testing.T) {
 		}
 	})
 }
+
+// The store counts in microseconds: a resource began up to one of them before the report.
+func TestAResourceDoesNotBeginBeforeItsReport(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := open(t, rolling(5, time.Minute))
+		since := bubbleStart.Add(1234567 * time.Nanosecond)
+		time.Sleep(time.Minute)
+		if r := report(t, g, since); !r.Since.Equal(since) {
+			t.Errorf("since %v, want %v", r.Since, since)
+		}
+	})
+}

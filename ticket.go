@@ -327,7 +327,21 @@ func (t *Ticket) settle(spent bool, usage []Amount) error {
 	return nil
 }
 
-// Cancel gives an unsent ticket back, with a full refund. It refunds the quota and the budgets separately: an error of
+// HasEnded reports whether a ticket has ended: it was closed, given back or spent, or its TTL is over. It is false if the
+// store of a resource in mode observe does not answer.
+func (g inside) HasEnded(ctx context.Context, t Ticket) (bool, error) {
+	r := t.resource
+	if r == nil || t.isPlaceless() {
+		return r == nil, nil
+	}
+	ops := [1]store.Op{{Kind: store.OpPoll, ID: t.id}}
+	if err := r.apply(ctx, ops[:]); err != nil && !r.harmless(err) {
+		return false, r.storeError(err)
+	}
+	return ops[0].Result.State == store.Ended, nil
+}
+
+// Cancel gives an unsent ticket back, with a full refund. A ticket that has ended stays as it is. It refunds the quota and the budgets separately: an error of
 // one does not prevent the other.
 func (t Ticket) Cancel() error {
 	if t.resource == nil {
@@ -340,15 +354,17 @@ func (t Ticket) Cancel() error {
 func (t Ticket) cancel() error {
 	r := t.resource
 	if !t.isPlaceless() {
-		ops := [1]store.Op{{Kind: store.OpCancel, ID: t.id}}
+		ops := [2]store.Op{{Kind: store.OpPoll, ID: t.id}, {Kind: store.OpCancel, ID: t.id}}
 		err := r.apply(context.Background(), ops[:])
 		if err != nil {
 			r.again(report{id: t.id, closed: true, unsent: true}, err)
 		}
 		if err != nil && !r.harmless(err) {
 			return r.storeError(err)
-		} else if err == nil && ops[0].Result.State == store.Unknown {
+		} else if err == nil && ops[1].Result.State == store.Unknown {
 			return r.gone(t.id, store.Unknown)
+		} else if err == nil && ops[0].Result.State == store.Ended {
+			return nil // it was sent, or given back before
 		}
 	}
 	if r.events != nil {

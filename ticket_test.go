@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -222,6 +224,41 @@ func TestEndedTicketTakesNoAnswer(t *testing.T) {
 		}
 		if s := state(t, g); s.Throttled != 0 || s.PausedUntil != nil {
 			t.Errorf("the answer counted: %+v", s)
+		}
+	})
+}
+
+// Cancelling an ended ticket took its send back in the events, and each repetition did so again.
+func TestCancelOfAnEndedTicketChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cancels := 0
+		g := openConfig(t, sluice.Config{Events: func(e inspect.Event) {
+			if e.Kind == inspect.EventCancel {
+				cancels++
+			}
+		}, Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{rolling(5, time.Hour)}}}})
+		sent := acquire(t, g, from("a"))
+		answer(t, sent, sluice.Answer{Verdict: store.VerdictOK})
+		end(t, sent)
+		unsent := acquire(t, g, from("a"))
+		for range 2 {
+			for _, id := range []string{sent.ID(), unsent.ID()} {
+				ticket, err := g.Ticket(id)
+				if err == nil {
+					err = ticket.Cancel()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if s := state(t, g); cancels != 1 || s.Sent != 1 || s.Limits[0].Used != 1 {
+			t.Errorf("%d events, %d sent, %d used; want 1 each", cancels, s.Sent, s.Limits[0].Used)
+		}
+		ended, err := inside.Of(g).HasEnded(t.Context(), sent)
+		held, err2 := inside.Of(g).HasEnded(t.Context(), acquire(t, g, from("a")))
+		if !ended || held || err != nil || err2 != nil {
+			t.Errorf("ended %v, held %v, %v, %v", ended, held, err, err2)
 		}
 	})
 }

@@ -16,9 +16,6 @@ const passed = 0
 
 func passedID() store.ID { return store.ID{Session: passed, N: rand.Uint64() | 1} }
 
-// observedMark is the prefix of the session of tickets granted in mode observe. Their pool has its own numbers.
-const observedMark = "o"
-
 // ticketID returns the name of a ticket for people and other processes: RESOURCE.SESSION-N, or RESOURCE.oSESSION-N.
 func (r *resource) ticketID(id store.ID) string {
 	return Ticket{resource: r, id: id, observed: r.observe}.name()
@@ -28,7 +25,7 @@ func (r *resource) ticketID(id store.ID) string {
 func (t Ticket) name() string {
 	mark := ""
 	if t.observed {
-		mark = observedMark
+		mark = ticketid.ObservedMark
 	}
 	return fmt.Sprintf("%s.%s%x-%x", t.resource.name, mark, t.id.Session, t.id.N)
 }
@@ -45,7 +42,7 @@ func (t *Ticket) isPlaceless() bool { return t.id.Session == passed || t.isForei
 func (g *Gate) Ticket(id string) (Ticket, error) {
 	id, receipt, paid := strings.Cut(id, ticketid.ReceiptSep)
 	name, rest, ok := ticketid.Cut(id)
-	rest, observed := strings.CutPrefix(rest, observedMark)
+	rest, observed := strings.CutPrefix(rest, ticketid.ObservedMark)
 	session, n, ok2 := strings.Cut(rest, "-")
 	s, err := strconv.ParseUint(session, 16, 64)
 	k, err2 := strconv.ParseUint(n, 16, 64)

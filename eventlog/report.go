@@ -14,7 +14,7 @@ import (
 const ticketLife = store.MaxTTL
 
 // Report returns the sends since a moment according to the log alone: those of this machine's processes that log to
-// dir.
+// dir. What a resource sent in mode observe is listed as NAME (observed).
 func Report(dir string, since time.Time) (inspect.Report, error) {
 	t := newTally(since, func(string, time.Time, bool) bool { return true })
 	rep := inspect.Report{Since: since.UTC(), Resources: []inspect.ResourceReport{}}
@@ -39,10 +39,10 @@ func Report(dir string, since time.Time) (inspect.Report, error) {
 func Complete(rep *inspect.Report, dir string, since time.Time, stores ...string) error {
 	begins := map[string]time.Time{}
 	for _, r := range rep.Resources {
-		begins[r.Name] = r.Since
+		begins[cmp.Or(r.Pool, r.Name)] = r.Since
 	}
-	t := newTally(since, func(resource string, at time.Time, observed bool) bool {
-		begin, known := begins[resource]
+	t := newTally(since, func(pool string, at time.Time, observed bool) bool {
+		begin, known := begins[pool]
 		return known && (observed || at.Before(begin))
 	})
 	if err := t.read(dir, stores); err != nil {
@@ -50,7 +50,7 @@ func Complete(rep *inspect.Report, dir string, since time.Time, stores ...string
 	}
 	for i := range rep.Resources {
 		one := &rep.Resources[i]
-		r := t.resources[one.Name]
+		r := t.resources[cmp.Or(one.Pool, one.Name)]
 		if r == nil {
 			continue
 		}

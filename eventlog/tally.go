@@ -3,19 +3,21 @@ package eventlog
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/ticketid"
 	"github.com/sluicehq/sluice/store"
 )
 
 // tally counts the sends in the log.
 type tally struct {
 	since     time.Time
-	counts    func(resource string, at time.Time, observed bool) bool // reports whether to count an event
-	resources map[string]*resourceTally
-	tickets   map[string]*sent // sends by ticket, for their answers; bounded by the size of the log
+	counts    func(pool string, at time.Time, observed bool) bool // reports whether to count an event
+	resources map[string]*resourceTally                           // by pool
+	tickets   map[string]*sent                                    // sends by ticket, for their answers; bounded by the size of the log
 }
 
 // resourceTally counts the sends to one resource.
@@ -41,8 +43,10 @@ type sent struct {
 	agent   string
 	event   inspect.Event
 	counted bool
-	paid    bool             // count its cost: the store does not know it
-	besides map[string]int64 // its usage in units that no limit counts
+	// answered is set when the provider has answered.
+	answered bool
+	paid     bool             // count its cost: the store does not know it
+	besides  map[string]int64 // its usage in units that no limit counts
 }
 
 func newTally(since time.Time, counts func(string, time.Time, bool) bool) *tally {
@@ -62,11 +66,25 @@ func (t *tally) read(dir string, stores []string) error {
 	}
 	_, err := Read(dir, from, func(e inspect.Event) bool {
 		if IsOf(&e, stores) {
+			e.Resource = poolOf(&e)
 			t.add(&e)
 		}
 		return true
 	})
 	return err
+}
+
+// poolOf returns the pool of the store that an event belongs to. A resource has two: mode observe counts in its own. Events
+// of earlier versions without a ticket belong to mode gate.
+func poolOf(e *inspect.Event) string {
+	observed := ticketid.IsObserved(e.Ticket)
+	if e.Ticket == "" {
+		observed = e.Mode == inspect.ModeObserve
+	}
+	if !observed || strings.HasSuffix(e.Resource, inspect.ObservedPool) {
+		return e.Resource
+	}
+	return e.Resource + inspect.ObservedPool
 }
 
 func (t *tally) add(e *inspect.Event) {
@@ -89,9 +107,10 @@ func (t *tally) add(e *inspect.Event) {
 		}
 		t.pay(s, e.Units[sluice.USD], 1)
 		t.hold(s, 1)
+		t.log(s, 1)
 	case inspect.EventCancel:
 		s := t.tickets[e.Ticket]
-		if s == nil {
+		if s == nil || s.answered { // an answered request was sent
 			return
 		}
 		delete(t.tickets, e.Ticket)
@@ -100,6 +119,7 @@ func (t *tally) add(e *inspect.Event) {
 		}
 		t.pay(s, -s.event.Units[sluice.USD], -1)
 		t.hold(s, -1)
+		t.log(s, -1)
 	case inspect.EventThrottled:
 		if !e.Time.Before(t.since) {
 			t.resource(e.Resource).throttled[e.Time.UTC().Truncate(time.Minute)]++
@@ -117,6 +137,9 @@ func (t *tally) add(e *inspect.Event) {
 	case inspect.EventAnswer:
 		if counted && failed(e.Verdict) {
 			t.each(e, t.whose(e), func(c *callerTally) { c.Failed++ })
+		}
+		if s := t.tickets[e.Ticket]; s != nil {
+			s.answered = true
 		}
 		t.time(e)
 		t.settle(e)
@@ -238,6 +261,24 @@ func (t *tally) hold(s *sent, sign int64) {
 	case store.CodeSlowed.String():
 		t.resource(s.event.Resource).change(s.agent, func(c *callerTally) { c.Slowed += sign })
 	}
+}
+
+// log adds sign to the count of sends in the log, and notes the times of the first and the last one. The store knows them
+// only to the minute.
+func (t *tally) log(s *sent, sign int64) {
+	at := s.event.Time
+	if at.Before(t.since) {
+		return
+	}
+	t.resource(s.event.Resource).change(s.agent, func(c *callerTally) {
+		c.Logged += sign
+		if c.First.IsZero() || at.Before(c.First) {
+			c.First = at
+		}
+		if at.After(c.Last) {
+			c.Last = at
+		}
+	})
 }
 
 // each applies change to the tally of an agent and to the total, for an event that counts as a send.

@@ -23,10 +23,11 @@ type ResourceDiagnosis struct {
 	// Ratio is the peak divided by the quota. If one model, or one limit that is full now, has a higher ratio, it is
 	// that.
 	Ratio float64 `json:"ratio"`
-	// Verdict is "contention" from a ratio of 0.8 on, "unknown" if no quota is known, otherwise "ok".
+	// Verdict is "contention" from a ratio of 0.8 on, or if the provider refused many sends (429): five or more, and 5% of
+	// them. Otherwise it is "unknown" if no quota is known, and "ok" if one is.
 	Verdict string `json:"verdict"`
-	// Fullest is the limit, with its model, that Ratio is about; empty if Ratio is about all of them.
-	Fullest string `json:"fullest,omitempty"`
+	// Fullest is the limit, with its model, that Ratio is about; empty, and null in JSON, if Ratio is about all of them.
+	Fullest string `json:"fullest"`
 	// OneMoreRatio is the ratio with one more average caller.
 	OneMoreRatio float64        `json:"one_more_ratio"`
 	Callers      []CallerReport `json:"callers"`
@@ -35,6 +36,9 @@ type ResourceDiagnosis struct {
 	// FullestNow is the limit that is fullest at this moment. Full is the used part of it, which may be more than 1.
 	FullestNow string  `json:"-"`
 	Full       float64 `json:"-"`
+	// Sent counts the sends of all callers, and Refused those that the provider refused (429).
+	Sent    int64 `json:"-"`
+	Refused int64 `json:"-"`
 	// Quotas are the limits on requests that callers are compared with. Judged is the one that QuotaPerMin is about.
 	Quotas []Quota `json:"-"`
 	Judged Quota   `json:"-"`
@@ -54,6 +58,7 @@ func (d ResourceDiagnosis) MarshalJSON() ([]byte, error) {
 		plain
 		QuotaPerMin  *float64 `json:"quota_per_min"`
 		Ratio        *float64 `json:"ratio"`
+		Fullest      *string  `json:"fullest"`
 		OneMoreRatio *float64 `json:"one_more_ratio"`
 	}{plain: plain(d)}
 	if d.QuotaPerMin > 0 {
@@ -61,6 +66,9 @@ func (d ResourceDiagnosis) MarshalJSON() ([]byte, error) {
 	}
 	if d.QuotaPerMin > 0 || d.Ratio > 0 {
 		out.Ratio = &d.Ratio
+	}
+	if d.Fullest != "" {
+		out.Fullest = &d.Fullest
 	}
 	return json.Marshal(out)
 }

@@ -33,6 +33,9 @@ const (
 	EventAdvice = "advice" // refusals call for another setting; count says how many in 7 days, reason what to change
 )
 
+// ModeObserve is the mode of a resource that holds no request.
+const ModeObserve = "observe"
+
 // Event is one thing that happened at a gate. It holds names, numbers and times, never API keys and nothing from the
 // content of requests or responses. docs/events.md describes every field.
 type Event struct {
@@ -86,7 +89,8 @@ type Event struct {
 	Machine     string `json:"machine,omitempty"`
 	FromMachine string `json:"from_machine,omitempty"`
 
-	// For store_lost and store_back: what this process does while the store is unreachable.
+	// For store_lost and store_back: what this process does while the store is unreachable. For other events of a resource
+	// in mode observe: [ModeObserve].
 	Mode string `json:"mode,omitempty"`
 
 	Count int64  `json:"count,omitempty"` // dropped events, or requests granted without the store

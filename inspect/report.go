@@ -16,6 +16,8 @@ type Report struct {
 // ResourceReport lists the sends to one resource.
 type ResourceReport struct {
 	Name string `json:"name"`
+	// Pool is the pool of the store that counts these sends. Empty means Name.
+	Pool string `json:"-"`
 	// Since is the start of the recorded sends, if that is later than the requested start.
 	Since   time.Time      `json:"since"`
 	Total   CallerReport   `json:"total"`
@@ -58,6 +60,9 @@ type CallerReport struct {
 	// TookSquares the sum of their squares. All three come from the event log only.
 	Answers            int64   `json:"-"`
 	TookS, TookSquares float64 `json:"-"`
+	// Logged counts the sends that the event log has. First and Last are the times of the first and the last of them.
+	Logged      int64     `json:"-"`
+	First, Last time.Time `json:"-"`
 
 	Units  map[string]int64       `json:"units"`
 	Models map[string]ModelReport `json:"models"`
@@ -171,6 +176,13 @@ func (c *CallerReport) Add(more *CallerReport) {
 	c.Answers += more.Answers
 	c.TookS += more.TookS
 	c.TookSquares += more.TookSquares
+	c.Logged += more.Logged
+	if c.First.IsZero() || !more.First.IsZero() && more.First.Before(c.First) {
+		c.First = more.First
+	}
+	if more.Last.After(c.Last) {
+		c.Last = more.Last
+	}
 	c.PeakPerS = max(c.PeakPerS, more.PeakPerS)
 	if c.Minutes == nil {
 		c.Minutes = map[time.Time]int64{}

@@ -23,7 +23,8 @@ func newDoctor() *cobra.Command {
 		Short: "Compare all callers with the quota, and suggest changes",
 		Long: `Doctor adds up what all callers of a resource send, on average and in their busiest minutes, and
 compares it with the quota. A limit for longer than a minute is compared with what was sent in a window
-of its length. From 80% the verdict is contention: callers get in each other's way.
+of its length. From 80% the verdict is contention: callers get in each other's way. So it is while a limit
+is full, and if the provider refused 5% of the sends or more.
 It says what one more caller would do, and which settings to change and why.
 
 The exit code is 0 for every verdict; --json has it as a word.`,
@@ -102,7 +103,8 @@ func isTroubled(d *inspect.ResourceDiagnosis) bool {
 func weigh(d *inspect.ResourceDiagnosis, callers []inspect.CallerReport, observed bool) {
 	audit.Weigh(d, callers)
 	facts := policy.Facts{
-		Resource: d.Name, Callers: len(d.Callers), Observed: observed, Over: d.Judged.Window.Microseconds(), Fullest: d.Fullest,
+		Resource: inspect.ResourceOf(d.Name), Callers: len(d.Callers), Observed: observed, Over: d.Judged.Window.Microseconds(), Fullest: d.Fullest,
+		Sent: d.Sent, Refused: d.Refused,
 		Audit: policy.Audit{
 			QuotaPerMin: d.QuotaPerMin, MeanPerMin: d.MeanPerMin, PeakPerMin: d.PeakPerMin, Ratio: d.Ratio, OneMoreRatio: d.OneMoreRatio, Verdict: d.Verdict,
 		},
@@ -185,6 +187,9 @@ func auditText(r *inspect.ResourceDiagnosis) string {
 	full := ""
 	if r.Fullest != "" {
 		full = fmt.Sprintf("; %s is at %s", harmless(r.Fullest), show.Percent(r.Ratio))
+	}
+	if policy.ManyRefused(r.Refused, r.Sent) {
+		full += fmt.Sprintf("; %d of %d sends were refused (429)", r.Refused, r.Sent)
 	}
 	per, _ := policy.Per(r.Judged.Window)
 	minutes := max(r.Judged.Window, time.Minute).Minutes()

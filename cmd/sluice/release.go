@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/ticketid"
 	"github.com/sluicehq/sluice/store"
 )
@@ -98,6 +99,11 @@ func (s *session) release(cmd *cobra.Command, t sluice.Ticket, flags *response, 
 		if r.Verdict = a.Verdict.String(); a.Verdict != store.VerdictOK {
 			r.PausedUntil = s.pausedUntil(cmd, r.Resource)
 		}
+	}
+	if ended, err := inside.Of(s.gate).HasEnded(cmd.Context(), t); err != nil {
+		return r, fail(err)
+	} else if ended {
+		r.State = "ended"
 	}
 	if err := t.Close(merge(read, usage)...); err != nil {
 		return r, fail(err)

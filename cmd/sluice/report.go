@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,7 +10,6 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/eventlog"
 	"github.com/sluicehq/sluice/inspect"
-	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -46,6 +44,9 @@ type callerReport struct {
 	RetryUSD float64 `json:"retry_usd"`
 	HeldUSD  float64 `json:"held_usd"`
 	Took     *spread `json:"took,omitempty"` // from the request for a ticket to the first byte of a good response
+	// FirstSend and LastSend are the times of the first and the last send, if the event log has all sends.
+	FirstSend time.Time `json:"first_send,omitzero"`
+	LastSend  time.Time `json:"last_send,omitzero"`
 }
 
 func newReport() *cobra.Command {
@@ -143,23 +144,8 @@ func reportOf(ctx context.Context, s *session, gate *sluice.Gate, from time.Time
 		if from.IsZero() && r.Since.Before(rep.Since) {
 			rep.Since = r.Since
 		}
-		if !inside.Of(gate).Observes(r.Name) && (of == nil || of.Total.WouldWait == 0) { // the daemon may observe it
-			withoutObserved(r)
-		}
 	}
 	return rep, nil
-}
-
-// withoutObserved removes what the log knows of a time when the resource was only observed: those sends are not in the
-// report.
-func withoutObserved(r *inspect.ResourceReport) {
-	r.Total.WouldWait = 0
-	for i := range r.Callers {
-		r.Callers[i].WouldWait = 0
-	}
-	r.Callers = slices.DeleteFunc(r.Callers, func(c inspect.CallerReport) bool {
-		return c.FirstSends+c.Retries+c.Throttled+c.Failed == 0
-	})
 }
 
 func (s *session) warnOfLog(err error) {
@@ -178,9 +164,13 @@ func asReport(rep *inspect.Report) *reportJSON {
 	return out
 }
 
-// withMoney adds dollars to a caller's report.
+// withMoney adds dollars and times to a caller's report.
 func withMoney(c inspect.CallerReport) callerReport {
-	return callerReport{CallerReport: c, USD: float64(c.Micros) / 1e6, RetryUSD: float64(c.RetryMicros) / 1e6, HeldUSD: float64(c.HeldMicros) / 1e6, Took: spreadOf(c.Answers, c.TookS, c.TookSquares)}
+	r := callerReport{CallerReport: c, USD: float64(c.Micros) / 1e6, RetryUSD: float64(c.RetryMicros) / 1e6, HeldUSD: float64(c.HeldMicros) / 1e6, Took: spreadOf(c.Answers, c.TookS, c.TookSquares)}
+	if c.Logged == r.sends() {
+		r.FirstSend, r.LastSend = c.First, c.Last
+	}
+	return r
 }
 
 func (c *callerReport) sends() int64 { return c.FirstSends + c.Retries }

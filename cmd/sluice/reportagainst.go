@@ -30,27 +30,49 @@ type callerComparison struct {
 
 // figures are the figures by which a period is judged.
 type figures struct {
-	Sends      int64   `json:"sends"`
-	PeakPerS   int64   `json:"peak_per_s"`
+	Sends    int64 `json:"sends"`
+	PeakPerS int64 `json:"peak_per_s"`
+	// MeanPerS is the mean over TookS, at least a second.
 	MeanPerS   float64 `json:"mean_per_s"`
 	Throttled  int64   `json:"throttled"`
 	RetryShare float64 `json:"retry_share"`
 	WaitedMS   int64   `json:"waited_ms"`
-	// TookS is the time from the first send to the last, to the minute.
+	// TookS is the time from the first send to the last. It covers whole minutes if ByMinute is set.
 	TookS    float64 `json:"took_s"`
+	ByMinute bool    `json:"by_minute"`
 	RetryUSD float64 `json:"retry_usd"`
 }
 
-func figuresOf(c *callerReport) *figures {
+// figuresOf returns the figures of a caller; nil for none. If byMinute is set, its times are whole minutes.
+func figuresOf(c *callerReport, byMinute bool) *figures {
+	if c == nil {
+		return nil
+	}
 	f := &figures{
 		Sends: c.sends(), PeakPerS: c.PeakPerS, MeanPerS: c.MeanPerS, Throttled: c.Throttled, RetryShare: c.retryShare(),
-		WaitedMS: c.WaitedMS, RetryUSD: c.RetryUSD,
+		WaitedMS: c.WaitedMS, ByMinute: byMinute, RetryUSD: c.RetryUSD,
 	}
-	if c.MeanPerS > 0 {
+	switch {
+	case !byMinute:
+		f.TookS = max(c.LastSend.Sub(c.FirstSend).Seconds(), 0)
+		f.MeanPerS = float64(f.Sends) / max(f.TookS, 1)
+	case c.MeanPerS > 0:
 		f.TookS = math.Round(float64(f.Sends) / c.MeanPerS)
 	}
 	return f
 }
+
+// sides are the reports of one caller: after, and before. A nil one is not there.
+type sides [2]*callerReport
+
+// figures returns the figures before and after. Their times are exact only if they are known for both.
+func (s *sides) figures() (before, after *figures) {
+	byMinute := s[0].timedByMinute() || s[1].timedByMinute()
+	return figuresOf(s[1], byMinute), figuresOf(s[0], byMinute)
+}
+
+// timedByMinute reports whether the first and the last send are known only to the minute.
+func (c *callerReport) timedByMinute() bool { return c != nil && c.sends() > 0 && c.FirstSend.IsZero() }
 
 // maxReport bounds the size of a saved report.
 const maxReport = 64 << 20
@@ -95,25 +117,27 @@ func compare(before, after *reportJSON, only []string) []comparison {
 		if b != nil && a != nil {
 			c.Confidence = confidence(&b.Total, &a.Total)
 		}
-		at := map[string]int{} // position of a caller
-		caller := func(name string) *callerComparison {
-			if _, known := at[name]; !known {
-				at[name] = len(c.Callers)
-				c.Callers = append(c.Callers, callerComparison{Name: name})
+		var totals sides
+		var callers []string
+		sidesOf := map[string]*sides{}
+		for side, r := range [...]*resourceReportJSON{a, b} {
+			if r == nil {
+				continue
 			}
-			return &c.Callers[at[name]]
+			totals[side] = &r.Total
+			for i := range r.Callers {
+				caller := r.Callers[i].Name
+				if sidesOf[caller] == nil {
+					sidesOf[caller], callers = new(sides), append(callers, caller)
+				}
+				sidesOf[caller][side] = &r.Callers[i]
+			}
 		}
-		if a != nil {
-			c.After = figuresOf(&a.Total)
-			for i := range a.Callers {
-				caller(a.Callers[i].Name).After = figuresOf(&a.Callers[i])
-			}
-		}
-		if b != nil {
-			c.Before = figuresOf(&b.Total)
-			for i := range b.Callers {
-				caller(b.Callers[i].Name).Before = figuresOf(&b.Callers[i])
-			}
+		c.Before, c.After = totals.figures()
+		for _, caller := range callers {
+			one := callerComparison{Name: caller}
+			one.Before, one.After = sidesOf[caller].figures()
+			c.Callers = append(c.Callers, one)
 		}
 		list = append(list, c)
 	}
@@ -178,18 +202,20 @@ type measure struct {
 	of   func(*figures) float64
 	text func(float64) string
 	good bool // a smaller value is better
+	// byMinute is the name if times are known only to the minute; empty means name.
+	byMinute string
 }
 
 var measures = []measure{
-	{"sent", func(f *figures) float64 { return float64(f.Sends) }, whole, false},
-	{"refused (429)", func(f *figures) float64 { return float64(f.Throttled) }, whole, true},
-	{"share of retries", func(f *figures) float64 { return f.RetryShare }, show.Percent, true},
-	{"peak a second", func(f *figures) float64 { return float64(f.PeakPerS) }, whole, false},
-	{"mean a second", func(f *figures) float64 { return f.MeanPerS }, show.Rate, false},
-	{"waited in all", func(f *figures) float64 { return float64(f.WaitedMS) / 1000 }, seconds, false},
-	{"waited for each send", func(f *figures) float64 { return float64(f.WaitedMS) / 1000 / float64(max(f.Sends, 1)) }, seconds, false},
-	{"from first to last send", func(f *figures) float64 { return f.TookS }, seconds, false},
-	{"spent on retries (usd)", func(f *figures) float64 { return f.RetryUSD }, dollars, true},
+	{"sent", func(f *figures) float64 { return float64(f.Sends) }, whole, false, ""},
+	{"refused (429)", func(f *figures) float64 { return float64(f.Throttled) }, whole, true, ""},
+	{"share of retries", func(f *figures) float64 { return f.RetryShare }, show.Percent, true, ""},
+	{"peak a second", func(f *figures) float64 { return float64(f.PeakPerS) }, whole, false, ""},
+	{"mean a second", func(f *figures) float64 { return f.MeanPerS }, show.Rate, false, "mean a second, by minutes"},
+	{"waited in all", func(f *figures) float64 { return float64(f.WaitedMS) / 1000 }, seconds, false, ""},
+	{"waited for each send", func(f *figures) float64 { return float64(f.WaitedMS) / 1000 / float64(max(f.Sends, 1)) }, seconds, false, ""},
+	{"from first to last send", func(f *figures) float64 { return f.TookS }, seconds, false, "from first to last minute"},
+	{"spent on retries (usd)", func(f *figures) float64 { return f.RetryUSD }, dollars, true, ""},
 }
 
 func whole(x float64) string   { return show.Count(int64(x)) }
@@ -203,7 +229,11 @@ func beforeAfter(before, after *figures) *show.Table {
 	for _, m := range measures {
 		b, from := m.value(before)
 		a, to := m.value(after)
-		row := []show.Cell{{Text: m.name}, {Text: from}, {Text: to}, {}}
+		name := m.name
+		if m.byMinute != "" && (before.isByMinute() || after.isByMinute()) {
+			name = m.byMinute
+		}
+		row := []show.Cell{{Text: name}, {Text: from}, {Text: to}, {}}
 		if before != nil && after != nil {
 			row[3] = show.Cell{Text: change(b, a), Colour: m.colour(b, a)}
 		}
@@ -211,6 +241,8 @@ func beforeAfter(before, after *figures) *show.Table {
 	}
 	return t
 }
+
+func (f *figures) isByMinute() bool { return f != nil && f.ByMinute }
 
 // value returns a figure and its text; "-" if there are no figures.
 func (m *measure) value(f *figures) (float64, string) {

@@ -140,10 +140,12 @@ func judgements(list []judgement) *show.Table {
 		text := judged[j.Figure].text
 		within := func(i interval) show.Cell { return show.Cell{Text: text(i.Low) + " to " + text(i.High)} }
 		verdict := show.Cell{Text: verdicts[j.Verdict]}
-		switch j.Verdict {
-		case "lower":
+		switch {
+		case j.Verdict == "unclear" && j.Change.Value == 0:
+			verdict.Text = "no difference"
+		case j.Verdict == "lower":
 			verdict.Colour = show.Green
-		case "higher":
+		case j.Verdict == "higher":
 			verdict.Colour = show.Amber
 		}
 		t.Add(show.Cell{Text: judged[j.Figure].name}, within(j.Before), within(j.After), verdict)

@@ -2,9 +2,13 @@ package main
 
 import (
 	"math"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/show"
+	"github.com/sluicehq/sluice/sim"
 )
 
 // The intervals match the textbooks, and a few requests lead to no claim.
@@ -49,5 +53,41 @@ func TestConfidenceOfChanges(t *testing.T) {
 	// The standard deviation of 1, 2, 3 and 4 is 1.29.
 	if s := spreadOf(4, 10, 30); s.MeanS != 2.5 || !near(s.SDS, 1.2910) {
 		t.Errorf("%+v", s)
+	}
+}
+
+// Runs of 6 and 22 seconds were equal, because both were counted in whole minutes.
+func TestComparisonOfShortRuns(t *testing.T) {
+	t.Parallel()
+	run := func(took time.Duration, logged int64) *reportJSON {
+		c := inspect.CallerReport{FirstSends: 60, MeanPerS: 0.5, Logged: logged, First: noon, Last: noon.Add(took)}
+		return &reportJSON{Since: noon, Resources: []resourceReportJSON{{Name: "api", Total: withMoney(c)}}}
+	}
+	got := compare(run(6*time.Second, 60), run(22*time.Second, 60), nil)[0]
+	if b, a := got.Before, got.After; b.ByMinute || b.TookS != 6 || b.MeanPerS != 10 || a.TookS != 22 {
+		t.Errorf("%+v, %+v", b, a)
+	}
+	text := drawn(show.Style{}, 0, func(s *screen) { s.comparisons([]comparison{got}) })
+	if !strings.Contains(text, "from first to last send") || !strings.Contains(text, "no difference") || strings.Contains(text, "chance explains") {
+		t.Error(text)
+	}
+	got = compare(run(6*time.Second, 59), run(22*time.Second, 60), nil)[0] // the log misses one
+	if b, a := got.Before, got.After; !a.ByMinute || b.TookS != 120 || a.TookS != 120 {
+		t.Errorf("%+v, %+v", b, a)
+	}
+	if text := drawn(show.Style{}, 0, func(s *screen) { s.comparisons([]comparison{got}) }); !strings.Contains(text, "from first to last minute") {
+		t.Error(text)
+	}
+}
+
+func TestConclusionIfNoStrategyFinishes(t *testing.T) {
+	t.Parallel()
+	rows := []sim.Figures{{Name: gate, Calls: 10, Finished: 4}, {Name: "none", Calls: 10, Finished: 3}}
+	if got := conclusion(rows); !strings.Contains(got, " No strategy finished them all.") {
+		t.Error(got)
+	}
+	rows[0].Finished = 10
+	if got := conclusion(rows); !strings.Contains(got, " No other strategy finished them all.") {
+		t.Error(got)
 	}
 }

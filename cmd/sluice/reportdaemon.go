@@ -100,6 +100,9 @@ func withoutMoney(c *callerReport, minutes map[time.Time]int64) inspect.CallerRe
 		out.Answers, out.TookS = t.N, t.MeanS*n
 		out.TookSquares = t.SDS*t.SDS*max(n-1, 1) + out.TookS*out.TookS/n
 	}
+	if out.First, out.Last = c.FirstSend, c.LastSend; !c.FirstSend.IsZero() {
+		out.Logged = c.sends()
+	}
 	return out
 }
 

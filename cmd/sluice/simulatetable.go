@@ -99,7 +99,10 @@ func conclusion(rows []sim.Figures) string {
 			best = r
 		}
 	}
-	if best == nil {
+	switch {
+	case best == nil && f.Finished < f.Calls:
+		return line + " No strategy finished them all." + byClass(&f)
+	case best == nil:
 		return line + " No other strategy finished them all." + byClass(&f)
 	}
 	return line + fmt.Sprintf(" The fastest other that finished them all, %s, took %s and was refused %d times.",

@@ -27,10 +27,21 @@ func Weigh(d *inspect.ResourceDiagnosis, callers []inspect.CallerReport) policy.
 			a, d.Judged = b, *q
 		}
 	}
+	d.Sent, d.Refused = 0, 0
+	for i := range d.Callers {
+		c := &d.Callers[i]
+		d.Sent += c.FirstSends + c.Retries
+		d.Refused += c.Throttled
+	}
+	if policy.ManyRefused(d.Refused, d.Sent) {
+		a.Verdict = policy.VerdictContention
+	}
 	d.QuotaPerMin, d.MeanPerMin, d.PeakPerMin, d.Ratio, d.OneMoreRatio, d.Verdict, d.Fullest = a.QuotaPerMin, a.MeanPerMin, a.PeakPerMin, a.Ratio, a.OneMoreRatio, a.Verdict, ""
 	if d.Full > a.Ratio {
 		d.Ratio, d.Fullest, d.OneMoreRatio = d.Full, d.FullestNow, max(d.OneMoreRatio, d.Full)
-		d.Verdict = policy.Judge(d.Ratio, true)
+		if a.Verdict != policy.VerdictContention {
+			d.Verdict = policy.Judge(d.Ratio, true)
+		}
 	}
 	return a
 }

@@ -105,7 +105,7 @@ func (b *Book) sent(e *inspect.Event, now time.Time) {
 // unsent takes back a send that did not happen.
 func (b *Book) unsent(e *inspect.Event, now time.Time) {
 	t := b.tickets.Get(e.Ticket)
-	if t == nil {
+	if t == nil || t.answered {
 		return
 	}
 	keys := []key{{resource: t.resource}, {agent: t.agent}}

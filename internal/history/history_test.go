@@ -460,3 +460,16 @@ func TestMemoryWithoutFilesIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// A cancel after the answer took back a request that had been sent.
+func TestAnsweredRequestsAreNotTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := open(t, "")
+		for _, kind := range []string{inspect.EventSend, inspect.EventAnswer, inspect.EventCancel} {
+			b.Event(inspect.Event{Time: time.Now(), Kind: kind, Resource: "api", Ticket: "api.1-1", Agent: "ana", Status: 200, Verdict: "ok"})
+		}
+		if n := b.Now(10); n.Resources[0].Sends != 1 || n.Requests[0].State != Done {
+			t.Errorf("%+v", n)
+		}
+	})
+}

@@ -23,6 +23,7 @@ type Gate interface {
 
 	// What is known of a resource.
 	Observes(resource string) bool
+	HasEnded(ctx context.Context, t sluice.Ticket) (bool, error)
 	Levels(ctx context.Context, resource string) (limits []inspect.LimitStatus, callers int, err error)
 	FailingFor(resource string) time.Duration
 	TellsKeys(resource string) bool

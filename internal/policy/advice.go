@@ -41,6 +41,8 @@ type Facts struct {
 	Over    int64  // microseconds: the window of the quota that the audit is about; at most a minute counts as one
 	Fullest string // the limit that the audit's ratio is about; empty: its quota
 	Callers int    // callers in the audit
+	Sent    int64  // by these callers
+	Refused int64  // of these sends, by the provider (429)
 
 	GuardOff    bool
 	GuardStrict bool
@@ -221,7 +223,17 @@ func contention(f *Facts) (setting, seen, do string) {
 	if f.Observed {
 		will = fmt.Sprintf("mode observe holds no request, so the provider may refuse some: set %s: gate, let %s send less, or ask for a larger quota", f.of("mode"), it)
 	}
-	if f.Fullest != "" {
+	refused := ""
+	if a.Ratio < contentionFrom { // the refusals tell
+		refused = fmt.Sprintf("the provider refused %d of %d requests (429)", f.Refused, f.Sent)
+		if !f.Observed {
+			will = "compare the configured limits with the provider's, and look for other users of the key"
+		}
+		if a.QuotaPerMin == 0 {
+			return "agents", refused, will
+		}
+	}
+	if f.Fullest != "" && refused == "" {
 		share := fmt.Sprintf("%d callers share", f.Callers)
 		if one {
 			share = "1 caller uses"
@@ -234,6 +246,9 @@ func contention(f *Facts) (setting, seen, do string) {
 	send := fmt.Sprintf("%d callers send up to %s %s if their busiest %s coincide", f.Callers, rate(a.PeakPerMin*n), per, times)
 	if one {
 		send = fmt.Sprintf("1 caller sends up to %s %s", rate(a.PeakPerMin*n), per)
+	}
+	if refused != "" {
+		return "agents", fmt.Sprintf("%s, although %s, %s of the quota of %s: requests come in bursts, or the provider allows less", refused, send, percent(a.PeakPerMin/a.QuotaPerMin), rate(a.QuotaPerMin*n)), will
 	}
 	return "agents", fmt.Sprintf("%s, %s of the quota of %s; one more like %s makes it %s", send, percent(a.Ratio), rate(a.QuotaPerMin*n), it, percent(a.OneMoreRatio)), will
 }

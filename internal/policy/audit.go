@@ -12,6 +12,12 @@ const (
 // contentionFrom is the ratio to the quota from which callers compete.
 const contentionFrom = 0.8
 
+// Refusals show contention from this part of the sends on, and from this number.
+const (
+	manyRefused  = 0.05
+	leastRefused = 5
+)
+
 // Caller is what one caller sends.
 type Caller struct {
 	Name       string
@@ -27,6 +33,12 @@ type Audit struct {
 	Ratio        float64 // PeakPerMin divided by the quota; 0 if the quota is not known
 	OneMoreRatio float64 // the same with one more average caller
 	Verdict      string
+}
+
+// ManyRefused reports whether the provider refused so many sends that callers compete, whatever their rates say: a minute
+// hides bursts that exceed a shorter window.
+func ManyRefused(refused, sent int64) bool {
+	return refused >= leastRefused && float64(refused) >= manyRefused*float64(sent)
 }
 
 // Weigh compares callers with a quota. A quota that is not positive is unknown. Invalid figures (negative, infinite,
