@@ -341,8 +341,8 @@ func (g inside) HasEnded(ctx context.Context, t Ticket) (bool, error) {
 	return ops[0].Result.State == store.Ended, nil
 }
 
-// Cancel gives an unsent ticket back, with a full refund. A ticket that has ended stays as it is. It refunds the quota and the budgets separately: an error of
-// one does not prevent the other.
+// Cancel gives an unsent ticket back, with a full refund. A ticket that has ended stays as it is. Cancel refunds the quota
+// and the budgets separately: an error of one does not prevent the other.
 func (t Ticket) Cancel() error {
 	if t.resource == nil {
 		return nil
