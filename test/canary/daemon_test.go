@@ -370,5 +370,5 @@ func (r *rig) commands(d *daemon, gone string) {
 	}
 	r.command(0, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`+"\n"+
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"remaining_quota","arguments":{}}}`+"\n", "mcp")
-	r.command(70, planted("NotMCP")+"\n", "mcp")
+	r.command(0, planted("NotMCP")+"\n", "mcp")
 }
