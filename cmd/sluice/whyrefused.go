@@ -52,8 +52,8 @@ func (s *session) readRefused(names []string, of whose, now time.Time) ([]refuse
 	return list, err
 }
 
-// countRefused counts the recent refusals of each resource: those in this machine's event log and, if the store is a
-// daemon's, those that the daemon lists, which may be fewer than there were. It leaves out what cannot be read.
+// countRefused counts the recent refusals of each resource in this machine's event log. If the store is a daemon's, it adds
+// the refusals that the daemon lists. The daemon lists only its latest ones. Unreadable logs count nothing.
 func (s *session) countRefused(ctx context.Context, names []string, now time.Time) map[string]int {
 	list, sameLog, _ := s.daemonRefused(ctx, names, whose{})
 	count, ours := map[string]int{}, s.ours()

@@ -135,8 +135,8 @@ func (p *Pool) modelLimit() int {
 	return -1
 }
 
-// totalLimit returns the amount that is divided among agents. If only models or keys have limits, it is the sum of those that
-// are known.
+// totalLimit returns the amount that is divided among agents. If only models or keys have limits, it is the sum of the known
+// ones.
 func (p *Pool) totalLimit() (sum int64) {
 	if in := p.total(); in != nil {
 		return in.Capacity(p.ring(in))
