@@ -3,9 +3,6 @@ package docs
 import (
 	"bytes"
 	"flag"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"io/fs"
 	"os"
 	"path"
@@ -248,75 +245,6 @@ func TestFunctionsExist(t *testing.T) {
 	if seen < 40 {
 		t.Errorf("only %d functions were found", seen)
 	}
-}
-
-// What pages say of the public API is there: sluice.Name in examples, and methods and fields of its types.
-func TestNamesOfTheAPIExist(t *testing.T) {
-	t.Parallel()
-	public := exported(t)
-	named := regexp.MustCompile(`\b(sluice|Gate|Config|Ticket|Request|Resource|Lease|Answer)\.([A-Z]\w*[a-z]\w*)`)
-	seen := 0
-	for _, p := range pages(t) {
-		if p.Path == "docs/clients.md" {
-			continue // which is about other languages
-		}
-		prose, blocks := p.Split()
-		texts := Spans(prose)
-		for _, b := range blocks {
-			if b.Language == "go" {
-				texts = append(texts, b.Text)
-			}
-		}
-		for _, text := range texts {
-			for _, m := range named.FindAllStringSubmatch(text, -1) {
-				seen++
-				if !public[m[2]] {
-					t.Errorf("%s: there is no %s", p.Path, m[0])
-				}
-			}
-		}
-	}
-	if seen < 60 {
-		t.Errorf("only %d names were found", seen)
-	}
-}
-
-// exported are the exported names of the root package, with fields and methods.
-func exported(t *testing.T) map[string]bool {
-	t.Helper()
-	names := map[string]bool{}
-	found, err := filepath.Glob(filepath.Join(Root, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range found {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.FuncDecl:
-				names[n.Name.Name] = true
-				return false
-			case *ast.TypeSpec:
-				names[n.Name.Name] = true
-			case *ast.ValueSpec:
-				for _, name := range n.Names {
-					names[name.Name] = true
-				}
-			case *ast.Field:
-				for _, name := range n.Names {
-					names[name.Name] = true
-				}
-			}
-			return true
-		})
-	}
-	return names
 }
 
 // Blocks of YAML all of whose keys are fields of the configuration are configurations that can be used.
