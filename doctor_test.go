@@ -398,7 +398,7 @@ func TestOldAnswersAreNoOutsideUse(t *testing.T) {
 func TestBurstsAreContention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New()
-		defer st.Close() //nolint:errcheck // in memory
+		defer st.Close()
 		opened := func(c sluice.Config) *sluice.Gate {
 			g, err := sluice.OpenWithStore(t.Context(), st, c)
 			if err != nil {
@@ -410,7 +410,7 @@ func TestBurstsAreContention(t *testing.T) {
 			return sluice.Config{Resources: map[string]sluice.Resource{"api": {Observe: observe, Limits: []sluice.Limit{rolling(20, 10*time.Second)}}}}
 		}
 		g := opened(short(true))
-		defer g.Close() //nolint:errcheck // the store ends
+		defer g.Close()
 		for i := range 60 {
 			v := store.VerdictOK
 			if i >= 20 {
@@ -429,7 +429,7 @@ func TestBurstsAreContention(t *testing.T) {
 
 		// After a switch to mode gate, advice to switch is out of date.
 		c := short(false)
-		defer opened(c).Close() //nolint:errcheck // the store ends
+		defer opened(c).Close()
 		c.ReadOnly, c.Others = true, func(pool string) string { return pool }
 		look := opened(c)
 		d, err := look.Diagnose(t.Context(), bubbleStart)

@@ -15,7 +15,7 @@ import (
 func TestModesAreReportedApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := memstore.New()
-		defer st.Close() //nolint:errcheck // in memory
+		defer st.Close()
 		began := time.Now()
 		var events []inspect.Event
 		config := func(observe bool) sluice.Config {
@@ -60,7 +60,7 @@ func TestModesAreReportedApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer g.Close() //nolint:errcheck // it was only read
+		defer g.Close()
 		rep, err := g.Report(t.Context(), began)
 		if err != nil {
 			t.Fatal(err)
