@@ -19,6 +19,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/estimate"
+	"github.com/sluicehq/sluice/internal/framing"
 	"github.com/sluicehq/sluice/internal/loopback"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/retry"
@@ -191,6 +192,7 @@ func (p *Proxy) Settle() {
 
 // ServeHTTP sends a request to its provider when its turn comes.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	framing.IgnoreHTTP2Offer(r)
 	var at destination
 	var f *refusal
 	if in := InterceptedOf(r); in != nil {

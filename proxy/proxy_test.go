@@ -282,6 +282,36 @@ func TestWhatIsNoRequestIsRefused(t *testing.T) {
 	}
 }
 
+// Java's HttpClient and curl --http2 offer HTTP/2 with each plain request. The offer is ignored, so the request passes, and
+// the provider sees nothing of it.
+func TestAnOfferOfHTTP2IsIgnored(t *testing.T) {
+	r := begin(t, perMinute(100), hello, nil)
+	for _, c := range []struct {
+		header []string
+		status int
+	}{
+		{[]string{"Connection", "Upgrade, HTTP2-Settings", "Upgrade", "h2c", "HTTP2-Settings", "AAEAAEAA"}, 200},
+		{[]string{"Connection", "Upgrade", "Connection", "X-Mine, http2-settings", "Upgrade", "H2C", "HTTP2-Settings", "AAEAAEAA", "X-Mine", "1"}, 200},
+		{[]string{"Connection", "Upgrade", "Upgrade", "h2c", "HTTP2-Settings", "AAEAAEAA"}, 200},
+		{[]string{"Connection", "Upgrade, HTTP2-Settings", "Upgrade", "h2c, websocket", "HTTP2-Settings", "AAEAAEAA"}, 501},
+		{[]string{"Connection", "Upgrade", "Upgrade", "h2c2"}, 501},
+	} {
+		resp, text := r.send(http.MethodPost, "/@a/api/", strings.NewReader("body"), c.header...)
+		if resp.StatusCode != c.status {
+			t.Errorf("%q: %d %s", c.header, resp.StatusCode, text)
+		}
+		if c.status != http.StatusOK {
+			continue
+		}
+		got := (<-r.seen).Header
+		for _, name := range []string{"Connection", "Upgrade", "Http2-Settings", "X-Mine"} {
+			if got[name] != nil {
+				t.Errorf("%q: the provider gets %s: %q", c.header, name, got[name])
+			}
+		}
+	}
+}
+
 // A client that cannot be served in time is told when to retry, soon enough for clients that give up at a minute.
 func TestWhoCannotGoIsTold(t *testing.T) {
 	hour := []sluice.Limit{{Name: "hour", Kind: sluice.Fixed, Size: 1, Window: time.Hour}}

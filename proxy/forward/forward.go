@@ -164,6 +164,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 
 // whole serves a request with an absolute URL.
 func (s *Server) whole(w http.ResponseWriter, r *http.Request, client Client) {
+	framing.IgnoreHTTP2Offer(r)
 	if r.URL.Scheme != "http" && r.URL.Scheme != "https" || r.URL.Hostname() == "" {
 		refuse(w, http.StatusBadRequest, "the URL has to be of http or https", "")
 		return

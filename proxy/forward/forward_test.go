@@ -188,6 +188,25 @@ func TestUpgradesToOtherHosts(t *testing.T) {
 	}
 }
 
+// A plain request that offers HTTP/2 passes, to a gated host and to another one, and neither gets the offer.
+func TestAnOfferOfHTTP2IsIgnored(t *testing.T) {
+	seen := make(chan *http.Request, 1)
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { seen <- q }))
+	defer other.Close()
+	r := begin(t, hello, nil)
+	for at, got := range map[string]chan *http.Request{other.URL: seen, "http://plain.provider.test": r.seen} {
+		c := r.raw("GET " + at + "/x HTTP/1.1\r\nHost: " + strings.TrimPrefix(at, "http://") +
+			"\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAA\r\n\r\n")
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %v, %v", at, resp, err)
+		}
+		if q := <-got; q.Header["Upgrade"] != nil || q.Header["Http2-Settings"] != nil {
+			t.Errorf("%s gets %v", at, q.Header)
+		}
+	}
+}
+
 // With OnlyGated other hosts are refused, and gated ones pass.
 func TestOnlyGated(t *testing.T) {
 	r := begin(t, hello, func(o *forward.Options, _ *proxy.Options) { o.OnlyGated = true })

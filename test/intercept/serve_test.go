@@ -197,3 +197,22 @@ func TestServeForwardWithoutTokens(t *testing.T) {
 		t.Errorf("the report has %s", out)
 	}
 }
+
+// curl --http2 offers HTTP/2 with a plain request. The proxy, the API and the forward proxy answer it in HTTP/1.1.
+func TestCurlOffersHTTP2(t *testing.T) {
+	t.Parallel()
+	need(t, "curl")
+	r := begin(t, nil, "")
+	said := r.serve(nil, "--listen", "127.0.0.1:0", "--forward-listen", "127.0.0.1:0")
+	for _, argv := range [][]string{
+		{said.Listen[0] + "/openai/v1/chat/completions", "-d", `{"model": "gpt-5"}`},
+		{said.Listen[0] + "/v1/status"},
+		{strings.Replace(r.provider.URL, "https://", "http://", 1) + "/v1/models", "-x", said.Forward},
+	} {
+		cmd := proctest.Command(t, "curl", append([]string{"-sS", "--http2", "-o", os.DevNull, "-w", "%{http_code} %{http_version}", "-H", "Authorization: Bearer " + canary}, argv...)...)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.home}
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != "200 1.1" {
+			t.Errorf("%q: %q %v", argv, out, err)
+		}
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/proctest"
 	"github.com/sluicehq/sluice/proxy/forward"
 	"github.com/sluicehq/sluice/sim"
 	"github.com/sluicehq/sluice/sim/mock"
@@ -238,5 +239,46 @@ func TestClaudeCodeOnASubscription(t *testing.T) {
 		if !strings.Contains(status, want) {
 			t.Errorf("status does not say %q:\n%s", want, status)
 		}
+	}
+}
+
+const viaJava = `
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+
+public class Ask {
+	public static void main(String[] at) throws Exception {
+		HttpClient client = HttpClient.newHttpClient();
+		for (int i = 0; i < at.length; i++) {
+			HttpRequest.Builder ask = HttpRequest.newBuilder(URI.create(at[i])).header("Authorization", "Bearer " + System.getenv("OPENAI_API_KEY"));
+			if (i > 0) {
+				ask.header("Content-Type", "application/json").POST(HttpRequest.BodyPublishers.ofString("{\"model\": \"gpt-5\"}"));
+			}
+			System.out.println(client.send(ask.build(), HttpResponse.BodyHandlers.ofString()).statusCode());
+		}
+	}
+}
+`
+
+// Java's HttpClient, as it is without settings, offers HTTP/2 with each plain request. Its calls to the API and to a provider
+// succeed.
+func TestJavaHTTPClient(t *testing.T) {
+	t.Parallel()
+	need(t, "java")
+	r := begin(t, nil, "")
+	at := r.serve(nil, "--listen", "127.0.0.1:0").Listen[0]
+	program := filepath.Join(r.home, "Ask.java")
+	if err := os.WriteFile(program, []byte(viaJava), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := proctest.Command(t, "java", program, at+"/v1/status", at+"/openai/v1/chat/completions", at+"/openai/v1/chat/completions")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.home, "OPENAI_API_KEY=" + canary}
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "200\n200\n200\n" {
+		t.Errorf("%q %v", out, err)
+	}
+	if n := r.sent("openai"); n != 2 {
+		t.Errorf("the gate counted %d", n)
 	}
 }
