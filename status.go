@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"math/bits"
 	"strings"
 
 	"github.com/sluicehq/sluice/inspect"
@@ -176,7 +178,7 @@ func (r *resource) limitStatus(snap *store.Snapshot) []inspect.LimitStatus {
 			continue // the resource is not used by subscription
 		}
 		list = append(list, inspect.LimitStatus{
-			Name: def.Name, Kind: l.Kind.String(), WindowMS: l.Window.Milliseconds(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Used: l.Used,
+			Name: def.Name, Kind: l.Kind.String(), WindowMS: l.Window.Milliseconds(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Rate: rateOf(&l), Used: l.Used,
 			Remaining: l.Remaining, Outside: l.Outside, ResetAt: c.moment(resetOf(&l)),
 			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(goneOf(&l, def.Plan, snap.Now)), DiffersFrom: r.differs(&l), Binds: l.Binds,
 			Withheld: l.Withheld, Learned: sizeOf(&def) == 0 && l.Size > 0, Plan: def.Plan,
@@ -189,6 +191,21 @@ func (r *resource) limitStatus(snap *store.Snapshot) []inspect.LimitStatus {
 func sizeOf(l *store.Limit) int64 {
 	if l.Kind == Bucket && l.Burst > 0 {
 		return l.Burst
+	}
+	return l.Size
+}
+
+// rateOf returns how much of a limit comes back in each window.
+func rateOf(l *store.LimitState) int64 {
+	switch {
+	case l.Kind == Concurrency:
+		return 0
+	case l.Kind == Bucket && l.RefillEvery > 0:
+		high, low := bits.Mul64(uint64(l.Refill), uint64(l.Window))
+		if every := uint64(l.RefillEvery); high < every {
+			n, _ := bits.Div64(high, low, every)
+			return int64(min(n, math.MaxInt64))
+		}
 	}
 	return l.Size
 }

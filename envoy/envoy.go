@@ -186,7 +186,7 @@ func (s *Server) describe(l *inspect.LimitStatus, refused *sluice.Error) *rlsv3.
 	if l == nil {
 		return d
 	}
-	d.CurrentLimit = &rlsv3.RateLimitResponse_RateLimit{Name: l.Name, RequestsPerUnit: clamp(l.Limit)}
+	d.CurrentLimit = &rlsv3.RateLimitResponse_RateLimit{Name: l.Name, RequestsPerUnit: clamp(l.Rate)}
 	d.LimitRemaining = clamp(l.Remaining)
 	if unit, n := unitOf(time.Duration(l.WindowMS) * time.Millisecond); n > 0 {
 		d.CurrentLimit.Unit = unit

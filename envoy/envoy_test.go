@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"math"
 	"net"
 	"strings"
 	"testing"
@@ -168,6 +169,28 @@ func TestWindowsAreWrittenInUnits(t *testing.T) {
 	s := envoy.New(envoy.Options{Gate: openGate(t, sluice.Limit{Name: "ten", Kind: sluice.Rolling, Size: 5, Window: 10 * time.Second})})
 	if l := ask(t, s, question(entries())).GetStatuses()[0].GetCurrentLimit(); l.GetUnit() != rlsv3.RateLimitResponse_RateLimit_SECOND || l.GetUnitMultiplier().GetValue() != 10 {
 		t.Errorf("5 in 10 s is %v", l)
+	}
+}
+
+// A bucket of 5/s with a burst of 10 is 5 requests per second, not 10.
+func TestTheRateOfABucketIsNotItsBurst(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		limit     sluice.Limit
+		rate      uint32
+		unit      rlsv3.RateLimitResponse_RateLimit_Unit
+		remaining uint32
+	}{
+		{sluice.Limit{Name: "l", Kind: sluice.Bucket, Size: 5, Window: time.Second, Burst: 10}, 5, rlsv3.RateLimitResponse_RateLimit_SECOND, 9},
+		{sluice.Limit{Name: "l", Kind: sluice.Bucket, Size: 600, Window: time.Minute, Burst: 3}, 600, rlsv3.RateLimitResponse_RateLimit_MINUTE, 2},
+		{sluice.Limit{Name: "l", Kind: sluice.Bucket, Size: 999_999_999_999, Window: 100 * 24 * time.Hour, Burst: 7}, math.MaxUint32, rlsv3.RateLimitResponse_RateLimit_DAY, 6},
+		{sluice.Limit{Name: "l", Kind: sluice.Bucket, Size: 7, Window: time.Hour}, 7, rlsv3.RateLimitResponse_RateLimit_HOUR, 6},
+	} {
+		s := envoy.New(envoy.Options{Gate: openGate(t, c.limit)})
+		d := ask(t, s, question(entries())).GetStatuses()[0]
+		if l := d.GetCurrentLimit(); l.GetRequestsPerUnit() != c.rate || l.GetUnit() != c.unit || d.GetLimitRemaining() != c.remaining {
+			t.Errorf("%+v is %v", c.limit, d)
+		}
 	}
 }
 

@@ -106,12 +106,15 @@ type OutageStatus struct {
 
 // LimitStatus is the state of one limit, for one scope.
 type LimitStatus struct {
-	Name      string     `json:"name"`
-	Kind      string     `json:"kind"`      // how it is counted: "rolling" if responses contradict a bucket
-	WindowMS  int64      `json:"window_ms"` // as responses state it; 0 for concurrency
-	Unit      string     `json:"unit"`
-	Scope     string     `json:"scope"`
-	Limit     int64      `json:"limit"`
+	Name     string `json:"name"`
+	Kind     string `json:"kind"`      // how it is counted: "rolling" if responses contradict a bucket
+	WindowMS int64  `json:"window_ms"` // as responses state it; 0 for concurrency
+	Unit     string `json:"unit"`
+	Scope    string `json:"scope"`
+	Limit    int64  `json:"limit"` // a bucket's is what it holds
+	// Rate is how much of the limit comes back in each window: less or more than Limit for a bucket with a burst. 0 for
+	// concurrency, and while it is not known.
+	Rate      int64      `json:"rate"`
 	Used      int64      `json:"used"`
 	Remaining int64      `json:"remaining"`
 	Outside   int64      `json:"outside"`
@@ -252,10 +255,10 @@ func withNulls(v any, unknown bool, fields ...string) ([]byte, error) {
 	return b, nil
 }
 
-// MarshalJSON writes null for the size of a limit that is not known yet, and for what remains of it.
+// MarshalJSON writes null for the size of a limit that is not known yet, for what remains of it and for its rate.
 func (l LimitStatus) MarshalJSON() ([]byte, error) {
 	type plain LimitStatus
-	return withNulls(plain(l), l.Limit <= 0, "limit", "remaining")
+	return withNulls(plain(l), l.Limit <= 0, "limit", "remaining", "rate")
 }
 
 // MarshalJSON writes null for figures that only the store knows while it cannot be reached.

@@ -80,7 +80,9 @@ type LimitState struct {
 	Scope       string        // the values it is scoped to, separated by commas; empty: unscoped
 	Kind        Kind          // how it is counted: differs from the limit's kind if responses contradict it
 	Window      time.Duration // what it is counted over: may differ likewise
-	Size        int64         // in force now; 0: not known
+	Size        int64         // in force now, for a bucket what it holds; 0: not known
+	Refill      int64         // a bucket drains Refill every RefillEvery; 0: not known
+	RefillEvery time.Duration
 	Used        int64
 	Remaining   int64
 	Outstanding int64         // part of Used whose arrival is not bounded yet

@@ -134,6 +134,9 @@ func (p *Pool) limitStates() []store.LimitState {
 			l.Size = in.Capacity(r)
 			l.Remaining = max(in.Room(d, r), 0)
 			l.Withheld = in.Withheld(d)
+			if d.Kind == meter.Bucket {
+				l.Refill, l.RefillEvery = in.N, store.Time(in.W).Sub(0)
+			}
 		}
 		if d.Kind == meter.Fixed {
 			l.Reset = store.Time(in.Hi)
