@@ -1,5 +1,31 @@
-/// <reference types="node" />
-import type { SecureContextOptions } from "node:tls";
+// Nothing here needs @types/node or the library "dom". Types of theirs are used where a program has them.
+type Global<Name extends string, Without> = typeof globalThis extends { [N in Name]: { prototype: infer T } } ? T : Without;
+
+/** The program's own `AbortSignal`, else what the client uses of one. */
+export type Signal = Global<
+  "AbortSignal",
+  {
+    readonly aborted: boolean;
+    readonly reason: any;
+    throwIfAborted(): void;
+    addEventListener(type: "abort", listener: () => void, options?: { once?: boolean }): void;
+    removeEventListener(type: "abort", listener: () => void): void;
+  }
+>;
+
+/** The program's own `fetch`, else any function like it. */
+export type Fetch = typeof globalThis extends { fetch: infer F } ? F : (url: string, init?: any) => Promise<any>;
+
+/** Certificates and keys in PEM. */
+export type PEM = string | Uint8Array;
+
+/** What a connection over TLS needs besides, as `node:tls` has it. */
+export interface TLSOptions {
+  ca?: PEM | PEM[] | undefined;
+  cert?: PEM | PEM[] | undefined;
+  key?: PEM | (PEM | { pem: PEM; passphrase?: string | undefined })[] | undefined;
+  passphrase?: string | undefined;
+}
 
 /** The default address of the daemon. */
 export const DEFAULT_URL: string;
@@ -14,14 +40,14 @@ export interface ClientOptions {
   /** How long the daemon may take to answer, besides the time that a call waits for its turn. 10,000 if it is not said. */
   timeoutMs?: number;
   /** What `https:` needs besides: `ca`, `cert`, `key`. */
-  tls?: SecureContextOptions;
+  tls?: TLSOptions;
   /** Told what went wrong where nothing is thrown: heartbeats, and the end of tickets. Else it is a warning of the process. */
   onWarning?: (error: Error, what: string) => void;
 }
 
 export interface Cancellable {
   /** Breaks the call off; it throws the signal's reason then. */
-  signal?: AbortSignal;
+  signal?: Signal;
 }
 
 export interface AcquireOptions extends Cancellable {
@@ -76,9 +102,9 @@ export class Retry {
 export interface Letter {
   method: string;
   url: string;
-  headers?: HeadersInit;
+  headers?: Iterable<readonly [string, string]> | Record<string, string>;
   /** `null` means that the body cannot be kept. */
-  body?: string | URLSearchParams | ArrayBuffer | ArrayBufferView | null;
+  body?: string | Global<"URLSearchParams", never> | ArrayBuffer | ArrayBufferView | null;
 }
 
 /** Options of {@link Client.do}. */
@@ -308,7 +334,7 @@ export class Client {
    * An existing function, `fetch` if it is not said, behind the gate. It is called as before, waits for its turn, and is repeated as
    * in `do`. When a wall is reached it returns the last response, if there is one.
    */
-  gated(resource: string, options?: GatedOptions): typeof fetch;
+  gated(resource: string, options?: GatedOptions): Fetch;
   gated<A extends unknown[], R extends AnyResponse>(resource: string, options: GatedOptions, request: (...args: A) => R | Promise<R>): (...args: A) => Promise<R>;
   gated<A extends unknown[], R extends AnyResponse>(resource: string, request: (...args: A) => R | Promise<R>): (...args: A) => Promise<R>;
   /** Says that an agent is alive. The first one takes its slot. */

@@ -37,7 +37,7 @@ func TestTypeScript(t *testing.T) {
 	if n, bad := strconv.Atoi(major); err != nil || bad != nil || n < 18 {
 		t.Fatalf("node is too old, or does not run: install Node.js 18 or later; scripts/need-node does it (%v, %s)", err, out)
 	}
-	tests, err := filepath.Glob("../../clients/typescript/test/*.test.js")
+	tests, err := filepath.Glob("../../clients/typescript/test/*.test.[cm]js")
 	if err != nil || len(tests) == 0 {
 		t.Fatalf("there are no tests: %v", err)
 	}

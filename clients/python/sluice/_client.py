@@ -16,7 +16,7 @@ from urllib.parse import quote
 from ._errors import RefusedNow, SluiceError
 from ._lease import Lease
 from ._letter import Letter, letter_of, plain_letter
-from ._retry import GaveUp, Retry, Trial, read
+from ._retry import Answered, GaveUp, Retry, Trial, read
 from ._ticket import Ticket
 from ._types import Body, Headers, Json, Route, Standing, plain_body, plain_headers
 from ._wire import Abort, Wire
@@ -121,14 +121,17 @@ class Client:
             except RefusedNow as refused:
                 self._bury(trial, letter, refused, how)
                 raise
+            response: Optional[R] = None
+            answered: Optional[Answered] = None
+            failed: Optional[BaseException] = None
             with t:
                 trial.sends += 1
                 try:
                     response = send(t)
                 except trial.policy.on as e:
-                    verdict, held, answered, failed, response = "error", False, None, e, None  # type: ignore[assignment]
+                    verdict, held, failed = "error", False, e
                 else:
-                    answered, failed = read(response), None
+                    answered = read(response)
                     said = t.answer(answered.status, answered.headers, answered.body)
                     verdict, held = said.verdict, said.held
             try:
@@ -138,7 +141,7 @@ class Client:
                 self._bury(trial, letter, given, how)
                 raise given from failed
             if wait is None:
-                return response
+                return cast(R, response)  # there is one: an error is tried again, or given up
             trial.last(response, failed, verdict, answered)
             self._sleep(wait)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Union
 from urllib.parse import unquote_plus, urlsplit
 
-from ._types import Headers, Json
+from ._types import Headers, Json, header_items
 
 #: Parts of the names of headers and query parameters that may hold secrets, as the daemon has them.
 SECRET = (
@@ -58,14 +58,13 @@ def plain_letter(letter: Letter) -> Json:
     headers: Dict[str, str] = {}
     left: List[str] = []
     values: List[str] = []
-    items = letter.headers.items() if hasattr(letter.headers, "items") else (letter.headers or ())
-    for name, value in items:
-        name, value = str(name), str(value)
+    for name, value in header_items(letter.headers):
         if is_secret(name):
-            left.append(name)
+            if name not in left:
+                left.append(name)
             values += [value, value.rsplit(" ", 1)[-1]]  # "Bearer KEY"
         else:
-            headers[name] = value
+            headers[name] = headers[name] + ", " + value if name in headers else value
     url = urlsplit(letter.url)
     query: List[str] = []
     for part in url.query.split("&") if url.query else ():

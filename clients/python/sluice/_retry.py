@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Type
 
 from ._errors import SluiceError
-from ._types import Body, Headers
+from ._types import Body, Headers, header_items
 
 MAX_HINT = 24 * 3600.0
 WINDOWS: Dict[str, Tuple[float, float]] = {"p0": (0.5, 5.0), "p1": (2.0, 30.0), "p2": (5.0, 60.0)}
@@ -119,9 +119,8 @@ def read(response: Any) -> Answered:
 def hint_of(headers: Optional[Headers], now: Callable[[], datetime] = lambda: datetime.now(timezone.utc)) -> Optional[float]:
     """How many seconds a response asks to wait, None if it does not say."""
     found: Dict[str, str] = {}
-    items = headers.items() if hasattr(headers, "items") else (headers or ())
-    for name, value in items:
-        found[str(name).lower()] = str(value).strip()
+    for name, value in header_items(headers):
+        found[name.lower()] = value.strip()
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         text = found.get(name, "")
         if text and not text.strip("0123456789.") and text.count(".") <= 1 and text != ".":

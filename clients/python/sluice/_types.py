@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 Json = Dict[str, Any]
 
@@ -92,17 +92,25 @@ _longest = 4096
 _most = 200
 
 
+def header_items(headers: Optional[Headers]) -> Iterator[Tuple[str, str]]:
+    """Names and values of headers in any of their forms, one for each value."""
+    items: Any = headers
+    if items is None:
+        return
+    for name, value in items.items() if hasattr(items, "items") else items:
+        for v in value if isinstance(value, (list, tuple)) else (value,):
+            yield _text(name), _text(v)
+
+
+def _text(v: Any) -> str:
+    return v.decode("latin-1") if isinstance(v, bytes) else str(v)
+
+
 def plain_headers(headers: Optional[Headers]) -> Dict[str, str]:
     """Headers as the API takes them: one string for each name, and no secrets."""
     out: Dict[str, str] = {}
-    if headers is None:
-        return out
-    items: Any = headers.items() if hasattr(headers, "items") else headers
-    for name, value in items:
-        if isinstance(value, (list, tuple)):
-            value = ", ".join(str(v) for v in value)
-        name = (name.decode("latin-1") if isinstance(name, bytes) else str(name)).lower()
-        value = value.decode("latin-1") if isinstance(value, bytes) else str(value)
+    for name, value in header_items(headers):
+        name = name.lower()
         if name in _private or len(name) + len(value) > _longest:
             continue
         if name in out:

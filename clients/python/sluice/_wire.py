@@ -26,7 +26,7 @@ class Abort:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._conn: Optional[http.client.HTTPConnection] = None
-        self.aborted = False
+        self.aborted: bool = False
 
     def abort(self) -> None:
         with self._lock:

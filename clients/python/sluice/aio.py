@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager
 from ._client import Client
 from ._errors import RefusedNow, SluiceError
 from ._letter import Letter
-from ._retry import GaveUp, Retry, Trial, read
+from ._retry import Answered, GaveUp, Retry, Trial, read
 from ._ticket import Ticket
 from ._types import Body, Headers, Json, Route, Standing, Verdict
 from ._wire import Abort
@@ -58,7 +58,7 @@ class AsyncClient:
     further ones wait here."""
 
     def __init__(self, *args: Any, waiting: int = 64, **kwargs: Any) -> None:
-        self.client = Client(*args, **kwargs)
+        self.client: Client = Client(*args, **kwargs)
         self._slow = ThreadPoolExecutor(waiting, thread_name_prefix="sluice-wait")
         self._fast = ThreadPoolExecutor(8, thread_name_prefix="sluice")
 
@@ -99,14 +99,17 @@ class AsyncClient:
             except RefusedNow as refused:
                 await self._quick(self.client._bury, trial, letter, refused, how)
                 raise
+            response: Optional[T] = None
+            answered: Optional[Answered] = None
+            failed: Optional[BaseException] = None
             async with self._ending(granted) as t:
                 trial.sends += 1
                 try:
                     response = await send(t)
                 except trial.policy.on as e:
-                    verdict, held, answered, failed, response = "error", False, None, e, None  # type: ignore[assignment]
+                    verdict, held, failed = "error", False, e
                 else:
-                    answered, failed = read(response), None
+                    answered = read(response)
                     said = await t.answer(answered.status, answered.headers, answered.body)
                     verdict, held = said.verdict, said.held
             try:
@@ -116,7 +119,7 @@ class AsyncClient:
                 await self._quick(self.client._bury, trial, letter, given, how)
                 raise given from failed
             if wait is None:
-                return response
+                return cast(T, response)  # as in Client.do
             trial.last(response, failed, verdict, answered)
             await self._sleep(wait)
 

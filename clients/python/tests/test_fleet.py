@@ -1,6 +1,7 @@
 import os
 import socket
 import threading
+from typing import Any, List
 
 import sluice
 
@@ -152,11 +153,11 @@ class Reaching(Case):
 class Server:
     """A daemon that misbehaves. answer gets the number of the connection; None never answers."""
 
-    def __init__(self, answer, closes=False):  # type: ignore[no-untyped-def]
+    def __init__(self, answer: Any, closes: bool = False) -> None:
         self.answer, self.closes, self.connections = answer, closes, 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = "http://127.0.0.1:%d" % self.listener.getsockname()[1]
-        self.open = []
+        self.open: List[socket.socket] = []
         self.thread = threading.Thread(target=self.run)
 
     def run(self) -> None:

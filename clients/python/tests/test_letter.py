@@ -23,6 +23,15 @@ class Plain(unittest.TestCase):
             self.assertNotIn(KEY, json.dumps(got))
         self.assertEqual(plain_letter(Letter("GET", "/", None, b"\xff"))["body"], {"base64": "/w=="})
 
+    def test_headers_in_every_form(self) -> None:
+        for headers in (
+            {"Authorization": ["Bearer " + KEY, "other"], "Accept": ["a", "b"]},
+            [("Authorization", "Bearer " + KEY), ("Accept", "a"), ("Accept", "b")],
+            [(b"Authorization", b"Bearer " + KEY.encode()), (b"Accept", b"a"), (b"Accept", b"b")],
+        ):
+            got = plain_letter(Letter("GET", "/", headers, "it holds " + KEY))
+            self.assertEqual((got["headers"], got.get("body"), got["left_out"]), ({"Accept": "a, b"}, None, ["Authorization"]))
+
     def test_requests_of_clients(self) -> None:
         class Request:
             method, url, headers, body = "POST", "https://h/x", {"Accept": "a"}, b"canary"

@@ -91,7 +91,7 @@ class Table(unittest.TestCase):
     async def asynchronous(self, c: Dict[str, Any]) -> Dict[str, Any]:
         sends = 0
 
-        async def nap(_: float) -> None:
+        async def nap(delay: float) -> None:
             pass
 
         class Fake(AsyncClient):
@@ -138,7 +138,8 @@ class Gated(Case):
     def test_a_client_of_its_own(self) -> None:
         class Response:
             def __init__(self, status_code: int) -> None:
-                self.status_code, self.headers, self.content = status_code, {}, b"{}"
+                self.status_code, self.content = status_code, b"{}"
+                self.headers: Dict[str, str] = {}
 
         seen: List[str] = []
 

@@ -1,19 +1,21 @@
-import os from "node:os";
-import { setTimeout as pause } from "node:timers/promises";
+"use strict";
 
-import { Ended, NotFound } from "./errors.js";
-import { plainBody, plainHeaders } from "./headers.js";
-import { Lease } from "./lease.js";
-import { letterOf, plainLetter } from "./letter.js";
-import { GaveUp, attempt } from "./retry.js";
-import { Ticket } from "./ticket.js";
-import { Wire } from "./wire.js";
+const os = require("node:os");
+const { setTimeout: pause } = require("node:timers/promises");
 
-export const DEFAULT_URL = "http://127.0.0.1:7979";
+const { Ended, NotFound } = require("./errors.js");
+const { plainBody, plainHeaders } = require("./headers.js");
+const { Lease } = require("./lease.js");
+const { letterOf, plainLetter } = require("./letter.js");
+const { GaveUp, attempt } = require("./retry.js");
+const { Ticket } = require("./ticket.js");
+const { Wire } = require("./wire.js");
+
+const DEFAULT_URL = "http://127.0.0.1:7979";
 const defaultWait = 30_000;
 
 /** Asks a daemon. One client serves a whole program, and keeps its connections open. */
-export class Client {
+class Client {
   #wire;
   #warn;
 
@@ -227,3 +229,5 @@ function login() {
     return "node"; // it has no entry
   }
 }
+
+module.exports = { DEFAULT_URL, Client };

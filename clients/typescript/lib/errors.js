@@ -1,7 +1,8 @@
 // What can go wrong, as classes of errors.
+"use strict";
 
 /** The gate said no, or could not be asked. */
-export class SluiceError extends Error {
+class SluiceError extends Error {
   /**
    * @param {string} detail
    * @param {Record<string, any>} [more]
@@ -21,38 +22,38 @@ export class SluiceError extends Error {
 }
 
 /** The request makes no sense: a field is wrong (400, 413, 415, 421). */
-export class Invalid extends SluiceError {}
+class Invalid extends SluiceError {}
 
 /** The daemon wants a token, and got none that it knows (401). */
-export class Unauthorized extends SluiceError {}
+class Unauthorized extends SluiceError {}
 
 /** It is ruled out, now and later: a budget, a class, a cost above the limit (403). */
-export class Refused extends SluiceError {}
+class Refused extends SluiceError {}
 
 /** There is no such resource, ticket or task (404). */
-export class NotFound extends SluiceError {}
+class NotFound extends SluiceError {}
 
 /** The ticket has ended (409). */
-export class Ended extends SluiceError {}
+class Ended extends SluiceError {}
 
 /** The turn did not come within the wait (429). */
-export class RefusedNow extends SluiceError {}
+class RefusedNow extends SluiceError {}
 
 /** The daemon, or the store behind it, cannot be reached (503, or no answer at all). */
-export class Unavailable extends SluiceError {}
+class Unavailable extends SluiceError {}
 
 /** The daemon did not answer in time. */
-export class TimedOut extends Unavailable {}
+class TimedOut extends Unavailable {}
 
 const kinds = new Map([
   [400, Invalid], [401, Unauthorized], [403, Refused], [404, NotFound], [409, Ended], [413, Invalid], [415, Invalid],
   [421, Invalid], [429, RefusedNow], [502, Unavailable], [503, Unavailable], [504, Unavailable],
 ]);
 
-export const whose = "is there a sluice daemon at this address?";
+const whose = "is there a sluice daemon at this address?";
 
 /** The error for an answer that is one. */
-export function problem(status, headers, text) {
+function problem(status, headers, text) {
   let p = {};
   try {
     const got = JSON.parse(text);
@@ -78,3 +79,5 @@ export function problem(status, headers, text) {
     chain: Array.isArray(p.chain) ? p.chain.map(String) : [],
   });
 }
+
+module.exports = { SluiceError, Invalid, Unauthorized, Refused, NotFound, Ended, RefusedNow, Unavailable, TimedOut, whose, problem };

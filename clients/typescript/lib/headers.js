@@ -1,4 +1,6 @@
 // Headers that say nothing about quotas and may be secrets.
+"use strict";
+
 const secret = new Set([
   "set-cookie", "set-cookie2", "cookie", "authorization", "proxy-authorization", "www-authenticate", "x-api-key",
 ]);
@@ -6,7 +8,7 @@ const longest = 4096;
 const most = 200;
 
 /** Headers as the API takes them: one string for each name, and no secrets. They may be fetch's, node's, or an object. */
-export function plainHeaders(headers) {
+function plainHeaders(headers) {
   const out = {};
   if (headers === undefined || headers === null) return out;
   const items = typeof headers[Symbol.iterator] === "function" ? headers : Object.entries(headers);
@@ -29,9 +31,11 @@ export function plainHeaders(headers) {
 const mostBody = 64 << 10; // how much the gate looks at
 
 /** The beginning of a body as the API takes it; undefined if there is none. It may be a string or bytes. */
-export function plainBody(body) {
+function plainBody(body) {
   if (body === undefined || body === null || body.length === 0 || body.byteLength === 0) return undefined;
   if (typeof body === "string") return body.slice(0, mostBody);
   const bytes = body instanceof ArrayBuffer ? new Uint8Array(body) : new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
   return new TextDecoder().decode(bytes.subarray(0, mostBody));
 }
+
+module.exports = { plainHeaders, plainBody };

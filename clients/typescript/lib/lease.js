@@ -1,7 +1,9 @@
+"use strict";
+
 const hurry = 5_000; // until the next try when one has failed
 
 /** An agent that is alive: heartbeats are sent until it is closed. Leases come from Client.lease. */
-export class Lease {
+class Lease {
   #client;
   #agent;
   #everyMs;
@@ -85,3 +87,5 @@ export class Lease {
     }
   }
 }
+
+module.exports = { Lease };

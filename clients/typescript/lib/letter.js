@@ -1,4 +1,5 @@
 // Requests that were given up, for the daemon's dead letters. Keys never leave the process.
+"use strict";
 
 // Parts of the names of headers and query parameters that may hold secrets, as the daemon has them.
 const secret =
@@ -10,7 +11,7 @@ const most = 900_000; // bytes of a body, as JSON
 const isSecret = (name) => secret.test(name) && !harmless.has(name.toLowerCase());
 
 /** The request of a call of fetch, undefined if there is none. */
-export function letterOf([input, init] = []) {
+function letterOf([input, init] = []) {
   const asked = typeof input === "object" && input !== null && "url" in input ? input : undefined;
   const url = asked?.url ?? (typeof input === "string" || input instanceof URL ? String(input) : undefined);
   if (url === undefined) return undefined;
@@ -19,7 +20,7 @@ export function letterOf([input, init] = []) {
 }
 
 /** The request as the daemon takes it, without secrets. */
-export function plainLetter({ method, url, headers, body = "" }) {
+function plainLetter({ method, url, headers, body = "" }) {
   const said = { method: method.toUpperCase(), headers: {}, left_out: [] };
   const values = [];
   for (const [name, value] of new Headers(headers ?? {})) {
@@ -57,3 +58,5 @@ function bytesOf(body) {
   if (ArrayBuffer.isView(body)) return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   return undefined;
 }
+
+module.exports = { letterOf, plainLetter };

@@ -1,5 +1,7 @@
 // Trying again: how long to wait before a request is sent once more, and when to stop. The same rules as Go's Do.
-import { RefusedNow, SluiceError } from "./errors.js";
+"use strict";
+
+const { RefusedNow, SluiceError } = require("./errors.js");
 
 const maxHint = 24 * 3600_000;
 const implausible = 31 * 24 * 3600_000;
@@ -7,7 +9,7 @@ const windows = { p0: [500, 5_000], p1: [2_000, 30_000], p2: [5_000, 60_000] };
 const again = new Set(["throttled", "overloaded", "quota gone", "error"]);
 
 /** How patient a caller is. */
-export class Retry {
+class Retry {
   constructor({ attempts = 6, deadlineMs = 600_000, baseMs = 1_000, capMs = 30_000, windows: own = windows, on = () => false } = {}) {
     Object.assign(this, { attempts, deadlineMs, baseMs, capMs, windows: own, on });
   }
@@ -43,7 +45,7 @@ const words = {
 };
 
 /** A request was not answered well, and is not sent again. */
-export class GaveUp extends SluiceError {
+class GaveUp extends SluiceError {
   constructor(resource, reason, sends, response, cause) {
     const hint = reason === "billing" ? "settle the account" : "see why the provider refuses, or raise the walls of Retry";
     super(`${resource}: gave up after ${sends} ${sends === 1 ? "send" : "sends"}: ${words[reason]}`, { hint, cause });
@@ -52,7 +54,7 @@ export class GaveUp extends SluiceError {
 }
 
 /** How many milliseconds a response asks to wait, undefined if it does not say. */
-export function hintOf(headers, now = Date.now()) {
+function hintOf(headers, now = Date.now()) {
   const plain = new Headers();
   for (const [name, value] of headers?.entries?.() ?? Object.entries(headers ?? {})) {
     if (value !== undefined && !plain.has(name)) plain.set(name, String(value));
@@ -72,7 +74,7 @@ export function hintOf(headers, now = Date.now()) {
 }
 
 /** Sends a request through a client's gate, and again if that can help. */
-export async function attempt(client, resource, { policy = {}, letter, ...how }, send, sleep) {
+async function attempt(client, resource, { policy = {}, letter, ...how }, send, sleep) {
   let last = { sends: 0 };
   try {
     return await attempts(client, resource, { policy, ...how }, send, sleep, (got) => (last = got));
@@ -117,3 +119,5 @@ async function refusal(response) {
   if (typeof response.clone !== "function" || response.bodyUsed) return undefined;
   return response.clone().text().catch(() => undefined);
 }
+
+module.exports = { Retry, GaveUp, hintOf, attempt };

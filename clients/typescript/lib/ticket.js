@@ -1,7 +1,9 @@
-import { plainBody, plainHeaders } from "./headers.js";
+"use strict";
+
+const { plainBody, plainHeaders } = require("./headers.js");
 
 /** Permission to send one request. It must be ended, with close or cancel; ending it twice does no harm. */
-export class Ticket {
+class Ticket {
   #client;
   #ended = false;
   #ending;
@@ -74,3 +76,5 @@ export class Ticket {
     return "/v1/tickets/" + encodeURIComponent(this.id) + suffix;
   }
 }
+
+module.exports = { Ticket };

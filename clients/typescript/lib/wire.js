@@ -1,8 +1,10 @@
 // Connections to the daemon: kept open, over TCP, TLS or a Unix socket.
-import http from "node:http";
-import https from "node:https";
+"use strict";
 
-import { Invalid, SluiceError, TimedOut, Unavailable, problem, whose } from "./errors.js";
+const http = require("node:http");
+const https = require("node:https");
+
+const { Invalid, SluiceError, TimedOut, Unavailable, problem, whose } = require("./errors.js");
 
 const keep = 16; // idle connections
 const stale = 60_000; // the daemon closes idle ones after two minutes
@@ -11,7 +13,7 @@ const maxBody = 64 << 20; // of an answer
 const broken = new Set(["ECONNRESET", "EPIPE"]);
 
 /** Sends requests to one daemon. */
-export class Wire {
+class Wire {
   #token;
   #timeoutMs;
   #target;
@@ -146,3 +148,5 @@ function read({ status, headers, text }) {
     throw new SluiceError("the answer is not JSON", { status, hint: whose });
   }
 }
+
+module.exports = { Wire };

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { GaveUp } from "../index.js";
+import { GaveUp } from "../index.mjs";
 import { letterOf, plainLetter } from "../lib/letter.js";
-import { made } from "./common.js";
+import { made } from "./common.mjs";
 
 const key = "the-canary-of-a-key";
 const headers = { Authorization: "Bearer " + key, "Content-Type": "text/plain" };

@@ -3,9 +3,9 @@ import net from "node:net";
 import { readFileSync } from "node:fs";
 import test from "node:test";
 
-import * as all from "../index.js";
-import { Client, Refused, RefusedNow, SluiceError, TimedOut, Unavailable } from "../index.js";
-import { agent, env, made, resource, until } from "./common.js";
+import * as all from "../index.mjs";
+import { Client, Refused, RefusedNow, SluiceError, TimedOut, Unavailable } from "../index.mjs";
+import { agent, env, made, resource, until } from "./common.mjs";
 
 test("heartbeat and leave", async (t) => {
   const client = made(t);

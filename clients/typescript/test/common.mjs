@@ -1,5 +1,5 @@
 // Tests run against real daemons. test/clients starts them and says where they are.
-import { Client } from "../index.js";
+import { Client } from "../index.mjs";
 
 export const env = process.env;
 

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
 
-import { Client, GaveUp, Retry } from "../index.js";
+import { Client, GaveUp, Retry } from "../index.mjs";
 import { hintOf } from "../lib/retry.js";
-import { made } from "./common.js";
+import { made } from "./common.mjs";
 
 // The table that Go's Do and the Python client read, too.
 const table = JSON.parse(readFileSync(new URL("../../../retry/testdata/cases.json", import.meta.url), "utf8"));

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { Invalid, NotFound, Refused, RefusedNow, SluiceError, Unauthorized } from "../index.js";
-import { env, made, resource, waiting } from "./common.js";
+import { Invalid, NotFound, Refused, RefusedNow, SluiceError, Unauthorized } from "../index.mjs";
+import { env, made, resource, waiting } from "./common.mjs";
 
 /** The error that a promise rejects with, which must be of a kind. */
 async function thrown(kind, promise) {

@@ -1,0 +1,4 @@
+export {
+  Client, DEFAULT_URL, Ended, GaveUp, Invalid, Lease, NotFound, Refused, RefusedNow, Retry, SluiceError, Ticket, TimedOut, Unauthorized,
+  Unavailable,
+} from "./index.js";
