@@ -110,7 +110,7 @@ func TestWhatMakesNoSense(t *testing.T) {
 		{404, "GET", "/v1/pool/nowhere", ``, "nowhere"},
 		{400, "GET", "/v1/report?since=yesterday", ``, "since"},
 		{404, "GET", "/v1/nothing", ``, "/v1/nothing"},
-		{404, "PATCH", "/v1/tickets", ``, "PATCH"},
+		{405, "PATCH", "/v1/tickets", ``, "PATCH"},
 	} {
 		out := r.want(c.status, c.method, c.path, c.body)
 		if detail, _ := out["detail"].(string); !strings.Contains(detail, c.says) || out["status"] != float64(c.status) {
@@ -345,6 +345,85 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	t.Errorf("no pause was told: %v", in.Err())
+}
+
+// Each event has an id. A client that was disconnected sends its last one as browsers do, and gets what it missed.
+func TestEventsGoOnAfterTheLastID(t *testing.T) {
+	r := begin(t, "generic", plain, nil)
+	server := httptest.NewServer(r.daemon)
+	defer server.Close()
+	listen := func(after string) (next func(event string) (id string), end func()) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		q, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/v1/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after != "" {
+			q.Header.Set("Last-Event-ID", after)
+		}
+		resp, err := server.Client().Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := bufio.NewScanner(resp.Body)
+		return func(event string) (id string) {
+				for in.Scan() {
+					if at, ok := strings.CutPrefix(in.Text(), "id: "); ok {
+						id = at
+					}
+					if in.Text() == "event: "+event {
+						return id
+					}
+				}
+				t.Fatalf("no %s was told: %v", event, in.Err())
+				return ""
+			}, func() {
+				cancel()
+				_ = resp.Body.Close()
+			}
+	}
+	next, end := listen("")
+	r.want(204, "POST", "/v1/resources/api/pause", `{"for_ms":60000}`)
+	id := next("pause")
+	end()
+	if id == "" {
+		t.Fatal("the event has no id")
+	}
+	r.want(204, "POST", "/v1/resources/api/resume", ``)
+	next, end = listen(id)
+	defer end()
+	if again := next("resume"); again == "" || again == id {
+		t.Errorf("after %q comes %q", id, again)
+	}
+}
+
+// A method that a path does not take gets 405 with those that it takes. It got 404, as if the path were wrong.
+func TestAWrongMethodIsToldTheRightOnes(t *testing.T) {
+	r := begin(t, "generic", plain, nil)
+	for path, c := range map[string]struct{ method, allow string }{
+		"/v1/tickets":                  {"GET", "POST"},
+		"/v1/tickets/api.1f-2a":        {"POST", "DELETE"},
+		"/v1/agents/a":                 {"PATCH", "PUT, DELETE"},
+		"/v1/status":                   {"DELETE", "GET, HEAD"},
+		"/v1/events":                   {"OPTIONS", "GET, HEAD"},
+		"/v1/resources/api/pause":      {"PUT", "POST"},
+		"/healthz":                     {"POST", "GET, HEAD"},
+		"/readyz":                      {"DELETE", "GET, HEAD"},
+		"/metrics":                     {"POST", "GET, HEAD"},
+		"/-/reload":                    {"GET", "POST"},
+		"/v1/nothing":                  {"GET", ""},
+		"/v1/resources/api/pause/more": {"POST", ""},
+	} {
+		w := httptest.NewRecorder()
+		r.daemon.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), c.method, "http://localhost"+path, nil))
+		want := http.StatusMethodNotAllowed
+		if c.allow == "" {
+			want = http.StatusNotFound
+		}
+		if w.Code != want || w.Header().Get("Allow") != c.allow || w.Header().Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s %s: %d %v %s", c.method, path, w.Code, w.Header(), w.Body)
+		}
+	}
 }
 
 // A 403 that only its text explains is understood, and its text is not stored.

@@ -2,18 +2,22 @@ package daemon_test
 
 import (
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // contract is as much of the OpenAPI file as is held against the handlers.
 type contract struct {
 	Paths map[string]map[string]struct {
 		OperationID string `yaml:"operationId"`
+		Description string `yaml:"description"`
 		RequestBody struct {
 			Content map[string]struct {
 				Schema ref `yaml:"schema"`
@@ -142,6 +146,34 @@ func (r *rig) fits(c contract, what, schema string, out map[string]any) {
 		if _, known := s.Properties[field]; !known {
 			r.Errorf("%s: %s is not in the file", what, field)
 		}
+	}
+}
+
+// openapi.yaml lists the names of events, in order, and their fields.
+func TestEventsAreInTheContract(t *testing.T) {
+	source, err := os.ReadFile("../inspect/event.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range regexp.MustCompile(`(?m)^\tEvent[A-Za-z]+ += "([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {
+		names = append(names, m[1])
+	}
+	slices.Sort(names)
+	last := len(names) - 1
+	c := readContract(t)
+	if want := "The names are " + strings.Join(names[:last], ", ") + " and " + names[last] + "."; last < 20 || !strings.Contains(c.Paths["/v1/events"]["get"].Description, want) {
+		t.Errorf("GET /v1/events has to say %q", want)
+	}
+	of, fields := c.Components.Schemas["Event"].Properties, reflect.TypeFor[inspect.Event]()
+	for i := range fields.NumField() {
+		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
+		if of[name] == nil {
+			t.Errorf("Event: %s is not in the file", name)
+		}
+	}
+	if len(of) != fields.NumField() {
+		t.Errorf("Event has %d fields in the file, %d in Go", len(of), fields.NumField())
 	}
 }
 

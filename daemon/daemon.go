@@ -186,6 +186,13 @@ func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if own(r.URL.Path) {
 		hurry(w, r)
 	}
+	switch r.URL.Path { // these only tell
+	case "/healthz", "/readyz", "/metrics":
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			d.refuse(w, r, api.NotAllowed(w, r, "GET, HEAD"))
+			return
+		}
+	}
 	switch r.URL.Path { // no mux: it would clean paths that belong to the provider
 	case "/healthz":
 		d.health(w, r)
@@ -239,7 +246,7 @@ func (d *Daemon) measure(w http.ResponseWriter, r *http.Request, g *generation) 
 		d.refuse(w, r, api.ProblemOf(err))
 		return
 	}
-	if d.metrics == nil || r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if d.metrics == nil {
 		d.refuse(w, r, &api.Problem{Status: http.StatusNotFound, Detail: "there are no metrics here"})
 		return
 	}

@@ -149,8 +149,7 @@ func (d *Daemon) reload(w http.ResponseWriter, r *http.Request, g *generation) {
 	switch {
 	case err != nil:
 	case r.Method != http.MethodPost:
-		w.Header().Set("Allow", http.MethodPost)
-		err = &api.Problem{Status: http.StatusMethodNotAllowed, Detail: "reload takes POST only", Hint: "POST /-/reload"}
+		err = api.NotAllowed(w, r, http.MethodPost)
 	case who.Highest > 0:
 		err = &api.Problem{Status: http.StatusForbidden, Detail: "a token of the highest class is needed to reload", Hint: "use such a token, or ask the operator of the gate"}
 	}

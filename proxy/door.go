@@ -6,12 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/estimate"
@@ -121,7 +119,7 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller
 	if passed {
 		way = d.plain
 	}
-	body := &clientBody{ReadCloser: r.Body}
+	body := &clientBody{ReadCloser: r.Body, cut: func() { _ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) }}
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = body
 	}
@@ -140,9 +138,9 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller
 	if passed {
 		d.proxy.logPassed(d.name, &caller, began, resp)
 	}
-	if err != nil && body.failed.Load() && r.Context().Err() == nil {
+	if err != nil && body.failed.Load() && (r.Context().Err() == nil || body.stalled.Load()) { // a read that was cut ends the context
 		w.Header().Set("Connection", "close") // it is unknown where the next request begins
-		d.proxy.answer(w, caller.RequestID, d, refuse(http.StatusBadRequest, "the request's body is malformed or incomplete", "look at its chunks and its Content-Length"))
+		d.proxy.answer(w, caller.RequestID, d, body.refusal())
 		return
 	}
 	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols { // only on the plain way: the gated one checks this itself
@@ -167,24 +165,6 @@ func (d *door) serveHeld(k *keepAlive, r *http.Request, resp *http.Response, err
 	default:
 		k.refuse(refusalOf(err))
 	}
-}
-
-// clientBody records that the client's body could not be read, so that the provider is not blamed.
-type clientBody struct {
-	io.ReadCloser
-	failed atomic.Bool
-	ended  func() // called at the end of the body; nil: nothing to do
-}
-
-func (b *clientBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF && b.ended != nil {
-		b.ended()
-	}
-	if err != nil && err != io.EOF && !errors.Is(err, http.ErrBodyReadAfterClose) {
-		b.failed.Store(true)
-	}
-	return n, err
 }
 
 // relink rewrites the provider's addresses in a response header so that they point to the gate. A client that follows

@@ -141,6 +141,9 @@ func New(o Options) *API {
 	handle("GET /v1/me", a.me)
 	handle("GET /v1/events", a.events)
 	handle("/v1/", func(c *call) error {
+		if others := Methods(a.mux, c.r); others != "" {
+			return NotAllowed(c.w, c.r, others)
+		}
 		return &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no %s %.200s", c.r.Method, c.r.URL.Path), Hint: "the API is described in daemon/api/openapi.yaml"}
 	})
 	return a
@@ -153,6 +156,26 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.mux.ServeHTTP(w, r)
+}
+
+// Methods returns the methods that a mux takes at the path of a request, for the header Allow. It is empty if the mux has
+// only patterns for any method there.
+func Methods(mux *http.ServeMux, r *http.Request) string {
+	var list []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		q := *r
+		q.Method = method
+		if _, pattern := mux.Handler(&q); strings.Contains(pattern, " ") {
+			list = append(list, method)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// NotAllowed returns the problem of a method that a path does not take, and sets the header Allow.
+func NotAllowed(w http.ResponseWriter, r *http.Request, allow string) *Problem {
+	w.Header().Set("Allow", allow)
+	return &Problem{Status: http.StatusMethodNotAllowed, Detail: fmt.Sprintf("%.200s does not take %.20s", r.URL.Path, r.Method), Hint: "it takes " + allow}
 }
 
 // call is one request to the API.

@@ -2,7 +2,6 @@ package api
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -117,54 +116,4 @@ func (a *API) status(c *call) error {
 func (a *API) pool(c *call) error {
 	ctx, name := c.r.Context(), c.r.PathValue("name")
 	return a.at(ctx, name, func(g *sluice.Gate) error { return c.result(g.Pool(ctx, name)) })
-}
-
-// eventWithin is how long a listener may take to read the pending events.
-const eventWithin = 10 * time.Second
-
-// events sends events as they happen, as server-sent events. A listener that is too slow loses some, and is told how
-// many.
-func (a *API) events(c *call) error {
-	f, ok := c.w.(http.Flusher)
-	if !ok || a.Events == nil {
-		return &Problem{Status: http.StatusNotImplemented, Detail: "there are no events here"}
-	}
-	l, err := a.Events.Listen()
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	c.done = true
-	h := c.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no")
-	c.w.WriteHeader(http.StatusOK)
-	f.Flush()
-	alive := time.NewTicker(15 * time.Second)
-	defer alive.Stop()
-	rc := http.NewResponseController(c.w)
-	for {
-		// A listener that does not read must not stay forever.
-		_ = rc.SetWriteDeadline(time.Now().Add(15*time.Second + eventWithin))
-		select {
-		case <-c.r.Context().Done():
-			return nil
-		case <-a.Events.Done():
-			return nil
-		case <-alive.C:
-			if _, err := fmt.Fprint(c.w, ": alive\n\n"); err != nil {
-				return nil //nolint:nilerr // it is gone
-			}
-		case e := <-l.C:
-			data, err := json.Marshal(e)
-			if err != nil {
-				continue
-			}
-			if _, err := fmt.Fprintf(c.w, "event: %s\ndata: %s\n\n", e.Kind, data); err != nil {
-				return nil //nolint:nilerr // it is gone
-			}
-		}
-		f.Flush()
-	}
 }

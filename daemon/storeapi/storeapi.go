@@ -76,7 +76,10 @@ func New(o Options) *Server {
 	s.at("GET /v1/store/clients/{client}/pools/{pool}/history", s.history)
 	s.at("DELETE /v1/store/clients/{client}/pools/{pool}", s.shut)
 	s.lendBooks()
-	s.handle("/v1/store/", func(_ http.ResponseWriter, r *http.Request, _ api.Identity) error {
+	s.handle("/v1/store/", func(w http.ResponseWriter, r *http.Request, _ api.Identity) error {
+		if others := api.Methods(s.mux, r); others != "" {
+			return api.NotAllowed(w, r, others)
+		}
 		return &api.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no %s %.200s", r.Method, r.URL.Path), Hint: "the API is described in daemon/api/openapi.yaml"}
 	})
 	return s

@@ -1,5 +1,5 @@
 // Package grpcserve serves gRPC on a listener until a context ends, with bounds on clients, calls and messages. KEDA's scaler and
-// Envoy's rate limit service use it.
+// Envoy's rate limit service use it. Each server also answers grpc.health.v1.
 package grpcserve
 
 import (
@@ -12,6 +12,8 @@ import (
 	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 )
 
@@ -27,7 +29,7 @@ const (
 // ErrStopping is the cause of a stream's context when the server stops.
 var ErrStopping = errors.New("the server is stopping")
 
-// Serve serves a listener until ctx ends. It then closes the listener and the streams, lets running calls finish, and
+// Serve serves a listener until ctx ends: the services that register adds, and their health. It then closes the listener and the streams, lets running calls finish, and
 // returns nil. With a nil config it speaks plain text.
 func Serve(ctx context.Context, l net.Listener, config *tls.Config, register func(grpc.ServiceRegistrar)) error {
 	options := []grpc.ServerOption{
@@ -42,9 +44,15 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, register fun
 	}
 	server := grpc.NewServer(options...)
 	register(server)
+	alive := health.NewServer()
+	for name := range server.GetServiceInfo() {
+		alive.SetServingStatus(name, healthgrpc.HealthCheckResponse_SERVING)
+	}
+	healthgrpc.RegisterHealthServer(server, alive)
 	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(stopped)
+		alive.Shutdown() // balancers send new calls elsewhere
 		hard := time.AfterFunc(stopWithin, server.Stop)
 		defer hard.Stop()
 		server.GracefulStop()
