@@ -84,6 +84,7 @@ type resource struct {
 	budgets      *budgets // nil: no budgets
 	price        func(model string, usage []Amount) (int64, bool)
 	paid         bool
+	free         bool
 	charged      atomic.Bool // a request has stated or cost money, and a budget pays
 	failures     failures
 	told         told
@@ -110,7 +111,7 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 		return nil, wrap(fmt.Errorf("a time to live of %v is out of range: at most %v", cfg.TTL, store.MaxTTL))
 	}
 	r := &resource{name: name, settings: g.settings, limits: spec.Limits, ttl: cfg.TTL, use: int64(cfg.Use), slack: leastSlack(spec.Limits)}
-	r.breakerOpens, r.observe, r.paid, r.preset = cfg.Breaker.Open, cfg.Observe, cfg.Paid, cfg.Preset
+	r.breakerOpens, r.observe, r.paid, r.free, r.preset = cfg.Breaker.Open, cfg.Observe, cfg.Paid, cfg.Free, cfg.Preset
 	r.keyed = cfg.SplitKeys || tellsKeys(spec.Limits)
 	if r.ttl == 0 {
 		r.ttl = defaultTTL

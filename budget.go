@@ -91,6 +91,8 @@ func (b *Budget) check() error {
 	switch {
 	case len(b.Name) > maxBudgetName:
 		return invalid("budget %.80q: its name has more than %d bytes", b.Name, maxBudgetName)
+	case b.Name == endPot || b.Name == unitPot:
+		return invalid("budget %q: this name is reserved", b.Name)
 	case strings.HasSuffix(b.Name, unpriced):
 		return invalid("budget %q: its name must not end with %q: the account beside a budget is called so", b.Name, unpriced)
 	case b.Per != BudgetFleet && b.Per != BudgetAgent && b.Per != BudgetUser:

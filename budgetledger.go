@@ -23,13 +23,14 @@ type budgets struct {
 	// goesOn is set if requests continue while the ledger cannot be reached. They are entered later.
 	goesOn bool
 
-	mu    sync.Mutex
-	seen  map[string]glance    // by budget
-	short map[string]shortfall // by budget
-	late  []lateEntry
-	ends  []*time.Timer // timers for the resets of used-up budgets
-	shut  bool
-	slow  pacers
+	mu     sync.Mutex
+	seen   map[string]glance    // by budget
+	short  map[string]shortfall // by budget
+	marked map[string]string    // the month, by mark
+	late   []lateEntry
+	ends   []*time.Timer // timers for the resets of used-up budgets
+	shut   bool
+	slow   pacers
 }
 
 // glance is the spending of a budget, read a moment ago.
@@ -55,7 +56,7 @@ func newBudgets(g *Gate, c Config) (*budgets, error) {
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	b := &budgets{gate: g, list: list, alert: c.Alert, events: c.Events, seen: map[string]glance{}, short: map[string]shortfall{}, books: ledger.Beside(g.store, g.settings.readOnly)}
+	b := &budgets{gate: g, list: list, alert: c.Alert, events: c.Events, seen: map[string]glance{}, short: map[string]shortfall{}, marked: map[string]string{}, books: ledger.Beside(g.store, g.settings.readOnly)}
 	if b.books == nil {
 		b.books = ledger.NewInStore(g.store, g.settings.readOnly, b.pots)
 		b.goesOn = !g.settings.passing && g.settings.onFailure != store.FailClosed
@@ -84,7 +85,7 @@ func (b *budgets) pots(now time.Time) []ledger.Pot {
 			list = append(list, pot, beside(pot))
 		}
 	}
-	return list
+	return append(list, marks(endPot, now), marks(unitPot, now))
 }
 
 // beside returns the account that counts a budget's spending at the default price, for models without a price.
@@ -93,9 +94,8 @@ func beside(pot ledger.Pot) ledger.Pot {
 	return pot
 }
 
-// flagged adds the accounts for unpriced spending to the lines of a request. These accounts never refuse.
-func flagged(lines []ledger.Account) []ledger.Account {
-	out := slices.Clone(lines)
+// flagged returns the accounts for unpriced spending beside the lines of a request. These accounts never refuse.
+func flagged(lines []ledger.Account) (out []ledger.Account) {
 	for _, l := range lines {
 		out = append(out, ledger.Account{Pot: beside(l.Pot), Who: l.Who, Force: true})
 	}
@@ -234,6 +234,7 @@ func (g *Gate) Budgets(ctx context.Context) ([]inspect.BudgetStatus, error) {
 		pot := b.list[i].pot(now)
 		pots = append(pots, pot, beside(pot))
 	}
+	pots = append(pots, marks(unitPot, now))
 	balances, err := b.books.Read(ctx, pots)
 	if err != nil {
 		return out, b.gate.storeError(err)
@@ -241,6 +242,7 @@ func (g *Gate) Budgets(ctx context.Context) ([]inspect.BudgetStatus, error) {
 	queues := b.slowQueues(ctx)
 	type account struct{ budget, who string }
 	guessed := map[account]int64{}
+	unpriceable := uncounted(balances)
 	for _, balance := range balances {
 		guessed[account{balance.Budget, balance.Who}] = balance.Used
 	}
@@ -248,14 +250,14 @@ func (g *Gate) Budgets(ctx context.Context) ([]inspect.BudgetStatus, error) {
 		budget := &b.list[i]
 		row := inspect.BudgetStatus{
 			Name: budget.Name, Per: budget.Per, SizeUSD: dollars(budget.Micros), RemainingUSD: dollars(budget.Micros), Period: budget.Period,
-			Over: budget.Over, ResetsAt: b.resetsAt(&ledger.Account{Pot: pots[2*i]}), Waiting: map[string]int{},
+			Over: budget.Over, ResetsAt: b.resetsAt(&ledger.Account{Pot: pots[2*i]}), Waiting: map[string]int{}, Uncounted: unpriceable,
 		}
 		if budget.Agent != "*" {
 			row.Who = budget.Agent
 		}
 		any := false
 		for _, balance := range balances {
-			if balance.Budget == budget.Name {
+			if balance.Budget == budget.Name && (balance.Used > 0 || budget.Per == BudgetFleet) {
 				row.Who, row.UsedUSD, row.RemainingUSD = balance.Who, dollars(balance.Used), dollars(budget.Micros-balance.Used)
 				row.UnpricedUSD = dollars(guessed[account{budget.Name + unpriced, balance.Who}])
 				row.Slowing, row.Waiting = b.slowing(queues, budget, balance.Who)

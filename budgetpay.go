@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice/inspect"
@@ -22,24 +21,50 @@ func usdOf(list []Amount) (micros int64, stated bool) {
 	return 0, false
 }
 
-// acquirePaid is acquire for requests that cost money, if there are budgets. It reports false if either is not the
-// case.
+// claim is what a request asks of its budgets.
+type claim struct {
+	micros int64 // the estimate
+	// costs is set if the request is known to cost money, so a budget may refuse it. Other requests go, and are charged
+	// what is stated when they end.
+	costs bool
+	// open is set if the caller stated neither tokens nor dollars. Without usage at the end the request costs nothing.
+	open bool
+	// guess is set if tokens of this request count at the default price.
+	guess bool
+	// reckoned is set if the estimate is the gate's own.
+	reckoned bool
+}
+
+// claimOf returns what a request asks of its budgets, and the request with its estimate.
+func (r *resource) claimOf(asked *Request) (*Request, claim) {
+	if micros, stated := usdOf(asked.Cost); stated {
+		return asked, claim{micros: micros, costs: true, guess: asked.Unpriced}
+	}
+	c := claim{open: !hasTokens(asked.Cost), reckoned: true}
+	priced := *asked
+	if c.micros, c.costs = r.reckon(&priced); c.costs {
+		c.guess = priced.Unpriced
+		return &priced, c
+	}
+	c.guess = r.price != nil
+	return asked, c
+}
+
+// acquirePaid is acquire for requests that budgets pay for. It reports false if there are none for this request.
 //
 // Budgets other than slow ones never make a request wait. They are charged once, all or none, after the resource has
 // granted the request. They are also checked before: a request that will be refused need not wait first, and a
 // downgraded request has to queue in its new class.
+//
+// A request that states nothing gets a reservation too: its end may state dollars or tokens, in any process.
 func (r *resource) acquirePaid(ctx context.Context, asked *Request, wait time.Duration, t *Ticket) (paid bool, err error) {
-	estimate, costs := usdOf(asked.Cost)
-	priced := *asked
-	if !costs {
-		if estimate, costs = r.reckon(&priced); !costs {
-			return false, nil
-		}
-		asked = &priced
+	asked, c := r.claimOf(asked)
+	if asked.Unpaid && !c.costs {
+		return false, nil
 	}
 	until := time.Now().Add(wait)
 	for {
-		paid, err = r.tryPaid(ctx, asked, estimate, wait, t)
+		paid, err = r.tryPaid(ctx, asked, c, wait, t)
 		if !errors.Is(err, errNewPeriod) {
 			return paid, err
 		}
@@ -50,48 +75,31 @@ func (r *resource) acquirePaid(ctx context.Context, asked *Request, wait time.Du
 }
 
 // tryPaid is acquirePaid within the current periods of the budgets.
-func (r *resource) tryPaid(ctx context.Context, asked *Request, estimate int64, wait time.Duration, t *Ticket) (paid bool, err error) {
+func (r *resource) tryPaid(ctx context.Context, asked *Request, c claim, wait time.Duration, t *Ticket) (paid bool, err error) {
 	b := r.budgets
 	x, err := b.billOf(ctx, asked.Agent, asked.User)
 	switch {
-	case err != nil && (b.goesOn || r.observe) && errors.Is(err, ErrStore):
+	case err != nil && (b.goesOn || r.observe || !c.costs) && errors.Is(err, ErrStore):
 		return false, nil // even the current period is unknown
 	case err != nil:
 		return true, err
 	case x == nil:
 		return false, nil
 	}
-	r.charged.Store(true)
+	if !c.costs && !r.observe {
+		c.costs = b.chargesAtTheEnd(ctx, r, x)
+	}
+	if !c.costs && asked.Spent {
+		return false, nil // nothing can be stated any more
+	}
+	if c.costs {
+		r.charged.Store(true)
+	}
 	req := *asked
-	if err := b.beforehand(ctx, r, x, &req, estimate); err != nil {
-		if r.events != nil {
-			r.tellRefusal(ctx, inspect.EventRefused, &req, err, "")
-		}
-		return true, err
-	}
-	began := time.Now()
-	passes, err := b.slowDownUnlessObserved(ctx, r, x, &req, estimate, wait)
-	if err != nil {
-		if r.events != nil && !errors.Is(err, errNewPeriod) {
-			err = r.admitted(ctx, &req, t, err)
-		}
-		return true, err
-	}
-	slowed := time.Since(began)
-	if wait > 0 {
-		wait = max(wait-slowed, 1)
-	}
 	req.Spent = false // it may have to be given back until it is paid for
-	err = r.await(ctx, &req, wait, t)
-	if err != nil && r.observe {
-		err = r.admitted(ctx, &req, t, err) // mode observe holds no request
-		if err != nil {
-			return true, err
-		}
-		return true, b.pay(ctx, r, x, &req, estimate, t)
-	}
-	if err == nil {
-		err = b.pay(ctx, r, x, &req, estimate, t)
+	passes, err := b.awaitPaid(ctx, r, x, &req, c, wait, t)
+	if err == nil && !r.observe {
+		err = b.pay(ctx, r, x, &req, c, t)
 	}
 	if err != nil {
 		giveBackAll(passes)
@@ -100,25 +108,49 @@ func (r *resource) tryPaid(ctx context.Context, asked *Request, estimate int64, 
 		t.slowed(passes)
 	}
 	if !r.plain {
-		err = r.admitted(ctx, &req, t, err)
+		err = r.admitted(ctx, &req, t, err) // mode observe grants what was refused
+	}
+	if err == nil && r.observe {
+		err = b.pay(ctx, r, x, &req, c, t)
+	}
+	if err == nil && t.money != nil {
+		t.money.model, t.money.open = asked.priceModel(), c.open
 	}
 	if err == nil && asked.Spent {
 		err = t.CloseUnanswered()
 	}
-	if err == nil && t.money != nil {
-		t.money.model = asked.priceModel()
-	}
 	return true, err
 }
 
-// beforehand checks the budgets before the resource is asked.
-func (b *budgets) beforehand(ctx context.Context, r *resource, x *bill, req *Request, estimate int64) *Error {
-	if r.observe {
-		for i := range x.lines {
-			x.lines[i].Force = true
+// awaitPaid waits for the budgets, and then for the resource. It returns what it has taken from budgets that slow
+// down, also with an error.
+func (b *budgets) awaitPaid(ctx context.Context, r *resource, x *bill, req *Request, c claim, wait time.Duration, t *Ticket) (passes []Ticket, err error) {
+	if r.observe || !c.costs {
+		x.force()
+	} else {
+		if err := b.beforehand(ctx, r, x, req, c.micros); err != nil {
+			return nil, err
 		}
-		return nil
+		began := time.Now()
+		if passes, err = b.slowDown(ctx, r, x, req, c.micros, wait); err != nil {
+			return nil, err
+		}
+		if wait > 0 {
+			wait = max(wait-time.Since(began), 1)
+		}
 	}
+	return passes, r.await(ctx, req, wait, t)
+}
+
+// force makes all lines count without refusing.
+func (x *bill) force() {
+	for i := range x.lines {
+		x.lines[i].Force = true
+	}
+}
+
+// beforehand checks the budgets before the resource is asked.
+func (b *budgets) beforehand(ctx context.Context, r *resource, x *bill, req *Request, estimate int64) error {
 	if b.goesOn && r.outage() != nil {
 		return nil
 	}
@@ -152,20 +184,18 @@ func (b *budgets) beforehand(ctx context.Context, r *resource, x *bill, req *Req
 }
 
 // pay charges the estimated cost of a granted request. If a budget refuses, the ticket is given back unsent.
-func (b *budgets) pay(ctx context.Context, r *resource, x *bill, req *Request, estimate int64, t *Ticket) error {
+func (b *budgets) pay(ctx context.Context, r *resource, x *bill, req *Request, c claim, t *Ticket) error {
 	// A request with an estimate of 0 still needs an entry to settle, so charge at least 1.
-	o := ledger.Order{Lines: x.lines, Amount: min(max(estimate, 1), ledger.MaxMicros), Now: x.now, TTL: store.MaxTTL}
-	if req.Unpriced {
-		o.Lines = flagged(x.lines)
-	}
+	o := ledger.Order{Lines: x.lines, Amount: min(max(c.micros, 1), ledger.MaxMicros), Now: x.now, TTL: store.MaxTTL}
+	m := &money{budgets: b, guesses: req.Unpriced && !c.reckoned}
 	if b.goesOn && r.outage() != nil { // the ledger is on the same unreachable store
-		t.money = &money{budgets: b, order: &o}
+		m.order, t.money = &o, m
 		return nil
 	}
 	taken, err := b.books.Take(ctx, o)
 	switch {
-	case err != nil && (r.observe || b.goesOn && ctx.Err() == nil):
-		t.money = &money{budgets: b, order: &o}
+	case err != nil && (r.observe || (b.goesOn || !c.costs) && ctx.Err() == nil):
+		m.order, t.money = &o, m
 		return nil
 	case err != nil:
 		t.giveBack()
@@ -180,17 +210,23 @@ func (b *budgets) pay(ctx context.Context, r *resource, x *bill, req *Request, e
 		b.short[x.lines[taken.Full].Budget] = shortfall{x.lines[taken.Full].Who, o.Amount, time.Now()}
 		b.mu.Unlock()
 		b.announce(ctx, r, x, taken.Full, req, used)
-		return b.refusal(r, x, taken.Full, req, used, estimate)
+		return b.refusal(r, x, taken.Full, req, used, c.micros)
 	}
-	t.money = &money{budgets: b, receipt: taken.Receipt}
+	m.receipt, t.money = taken.Receipt, m
+	if c.guess {
+		o.Lines = flagged(x.lines)
+		if guess, err := b.books.Take(ctx, o); err == nil { // if it fails, only the flag is lost
+			m.guess = guess.Receipt
+		}
+	}
 	for _, i := range taken.Over {
-		if i >= len(x.lines) {
-			break // the accounts for unpriced spending
+		if !c.costs {
+			break // it may be free
 		}
 		used := b.usedNow(ctx, x, i)
 		b.announce(ctx, r, x, i, req, used)
 		if r.observe && x.budgets[i].Over == OverDeny && r.events != nil {
-			r.tellRefusal(ctx, inspect.EventWouldWait, req, b.refusal(r, x, i, req, used, estimate), t.name())
+			r.tellRefusal(ctx, inspect.EventWouldWait, req, b.refusal(r, x, i, req, used, c.micros), t.name())
 		}
 	}
 	if b.hasLate() {
@@ -269,127 +305,5 @@ func (b *budgets) announce(ctx context.Context, r *resource, x *bill, i int, req
 	}
 	if b.alert != nil {
 		b.alert(a)
-	}
-}
-
-// money is what a ticket has reserved from budgets.
-type money struct {
-	budgets *budgets
-	model   string // whose price applies to the usage
-	receipt string
-	order   *ledger.Order // could not be entered yet; it will be
-	ended   atomic.Bool   // guards an order, which the ledger does not know yet
-	passes  []Ticket      // what it has taken from budgets that slow down
-}
-
-// settle enters the actual cost of a request. A negative amount means that it is unknown.
-func (m *money) settle(r *resource, actual int64) error {
-	return m.finish(r, lateEntry{actual: min(actual, ledger.MaxMicros)})
-}
-
-// cancel gives the reservation back.
-func (m *money) cancel(r *resource) error { return m.finish(r, lateEntry{cancel: true}) }
-
-func (m *money) finish(r *resource, e lateEntry) error {
-	if m == nil || m.order != nil && !m.ended.CompareAndSwap(false, true) {
-		return nil
-	}
-	b := m.budgets
-	settlePasses(m.passes, &e)
-	e.receipt, e.order = m.receipt, m.order
-	if e.order != nil {
-		if !e.cancel {
-			b.addLate(e)
-		}
-		return nil
-	}
-	err := errAway
-	if !r.observe || !r.isAway() {
-		ctx, cancel := r.inBackground(context.Background())
-		err = e.enter(ctx, b)
-		cancel()
-	}
-	if err != nil && (b.goesOn || r.observe) {
-		b.addLate(e)
-		return nil
-	}
-	if err != nil {
-		return b.gate.storeError(err)
-	}
-	return nil
-}
-
-// giveBack gives an unsent ticket back without emitting events: its grant was never reported.
-func (t *Ticket) giveBack() {
-	r := t.resource
-	if r != nil && !t.isPlaceless() {
-		ops := [1]store.Op{{Kind: store.OpCancel, ID: t.id}}
-		_ = r.apply(context.Background(), ops[:]) // if this fails, the ticket expires by itself
-	}
-	*t = Ticket{}
-}
-
-// lateEntry is an entry that could not be made in the ledger when it happened.
-type lateEntry struct {
-	receipt string
-	order   *ledger.Order
-	actual  int64
-	cancel  bool
-}
-
-// maxLate bounds the late entries. Beyond it, charges keep their estimate or are lost.
-const maxLate = 10_000
-
-func (e *lateEntry) enter(ctx context.Context, b *budgets) error {
-	now := time.Time{}
-	if t, err := b.now(ctx); err == nil {
-		now = t
-	}
-	if e.order != nil {
-		o := *e.order
-		o.Lines = append([]ledger.Account{}, o.Lines...)
-		for i := range o.Lines {
-			o.Lines[i].Force = true // the money is already spent
-		}
-		taken, err := b.books.Take(ctx, o)
-		if err != nil {
-			return err
-		}
-		e.order, e.receipt = nil, taken.Receipt
-	}
-	if e.cancel {
-		return b.books.Cancel(ctx, e.receipt, now)
-	}
-	return b.books.Settle(ctx, e.receipt, e.actual, now)
-}
-
-func (b *budgets) hasLate() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.late) > 0
-}
-
-func (b *budgets) addLate(e lateEntry) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.late) < maxLate {
-		b.late = append(b.late, e)
-	}
-}
-
-// enterLate makes the late entries, as long as the ledger can be reached.
-func (b *budgets) enterLate(ctx context.Context) {
-	b.mu.Lock()
-	list := b.late
-	b.late = nil
-	b.mu.Unlock()
-	for i := range list {
-		if list[i].enter(ctx, b) != nil {
-			b.mu.Lock()
-			b.late = append(list[i:], b.late...)
-			b.late = b.late[:min(len(b.late), maxLate)]
-			b.mu.Unlock()
-			return
-		}
 	}
 }

@@ -133,14 +133,6 @@ func (p *settings) isHighest(req *Request) bool {
 	return p.agent(req.Agent).class == 0
 }
 
-// slowDownUnlessObserved is slowDown, except in mode observe, which holds no request.
-func (b *budgets) slowDownUnlessObserved(ctx context.Context, r *resource, x *bill, req *Request, estimate int64, wait time.Duration) ([]Ticket, error) {
-	if r.observe {
-		return nil, nil
-	}
-	return b.slowDown(ctx, r, x, req, estimate, wait)
-}
-
 // slowed records on a ticket how long budgets slowed it down.
 func (t *Ticket) slowed(passes []Ticket) {
 	var longest time.Duration
@@ -469,15 +461,14 @@ func hashName(name string) string {
 }
 
 // cutPasses is the inverse of joinPasses. It leaves out tickets of unknown pacers: their estimate stands.
-func (b *budgets) cutPasses(text string) (receipt string, passes []Ticket) {
-	receipt, rest, _ := strings.Cut(text, passSep)
-	if rest == "" {
-		return receipt, nil
+func (b *budgets) cutPasses(rest string) (passes []Ticket) {
+	if rest == "" || !b.slows() {
+		return nil
 	}
 	ctx := context.Background()
 	now, err := b.now(ctx)
 	if err != nil {
-		return receipt, nil
+		return nil
 	}
 	for part := range strings.SplitSeq(rest, passSep) {
 		fields := strings.Split(part, ".")
@@ -498,7 +489,7 @@ func (b *budgets) cutPasses(text string) (receipt string, passes []Ticket) {
 			}
 		}
 	}
-	return receipt, passes
+	return passes
 }
 
 func (s *pacers) close() error {

@@ -141,6 +141,9 @@ type Resource struct {
 	// Paid is set if requests cost money even when they state neither tokens nor dollars in advance. Their usage is
 	// priced when they end.
 	Paid bool
+	// Free is set if requests cost no money: units that have no price are nothing that a budget misses. Dollars and tokens
+	// that a request states count all the same.
+	Free bool
 	// Guard says how arrivals are bounded on the limits that the provider enforces.
 	Guard store.Guard
 	// ArrivalSlack is how long a request may take to arrive if responses are slow to begin. Default: 1.5% of the

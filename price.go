@@ -23,13 +23,17 @@ func (req *Request) priceModel() string {
 	return req.Model
 }
 
-// reckon estimates the cost of a request that states no dollars, and adds it to the request. It reports false if the
-// request costs no money.
+// reckon estimates the cost of a request that states no dollars, and adds it to the request. It reports false if nothing
+// says that the request costs money: it states no tokens, its resource is not paid, and its model has no price.
 func (r *resource) reckon(req *Request) (micros int64, costs bool) {
-	if r.price == nil || req.Unpaid || !r.paid && !hasTokens(req.Cost) {
+	stated := hasTokens(req.Cost)
+	if r.price == nil || req.Unpaid || !r.paid && !stated && (r.free || req.priceModel() == "") {
 		return 0, false
 	}
 	micros, known := r.price(req.priceModel(), req.Cost)
+	if !r.paid && !stated && !known {
+		return 0, false
+	}
 	req.Unpriced = !known
 	req.Cost = append(slices.Clip(req.Cost), Amount{Unit: USD, N: micros})
 	return micros, true
@@ -67,22 +71,22 @@ func (t Ticket) PricedAs() string {
 	return t.pricedAs()
 }
 
-// priced adds dollars to usage that states only tokens.
-func (t *Ticket) priced(usage []Amount) []Amount {
+// priced adds dollars to usage that states only tokens. guessed is set if they are at the default price.
+func (t *Ticket) priced(usage []Amount) (list []Amount, guessed bool) {
 	if t.resource == nil || t.resource.price == nil || t.request().Unpaid || !hasTokens(usage) {
-		return usage
+		return usage, false
 	}
 	if _, stated := usdOf(usage); stated {
-		return usage
+		return usage, false
 	}
 	model := t.request().priceModel()
 	if t.money != nil {
 		model = t.money.model
 	} else if t.note == nil {
-		return usage // a ticket of another process, whose id names no model
+		return usage, false // a ticket of another process, whose id names no model
 	}
-	micros, _ := t.resource.price(model, usage)
-	return append(slices.Clip(usage), Amount{Unit: USD, N: micros})
+	micros, known := t.resource.price(model, usage)
+	return append(slices.Clip(usage), Amount{Unit: USD, N: micros}), !known
 }
 
 // pricedAs returns the model to put into the ticket's id, so that the process that closes the ticket can price its
@@ -115,4 +119,24 @@ func cutReceipt(text string) (receipt, model string) {
 		return receipt, coded
 	}
 	return receipt, string(plain)
+}
+
+// CountNowhere returns the units of a list that neither a limit of the resource nor a budget counts, and the units that
+// its limits count.
+func (g inside) CountNowhere(resource string, list []Amount) (nowhere, counted []string) {
+	r := g.resources[resource]
+	if r == nil {
+		return nil, nil
+	}
+	for i := range r.limits {
+		counted = append(counted, r.limits[i].Unit)
+	}
+	slices.Sort(counted)
+	counted = slices.Compact(counted)
+	for _, a := range list {
+		if !slices.Contains(counted, a.Unit) && !slices.Contains(tokenUnits, a.Unit) && a.Unit != Requests && a.Unit != Work && a.Unit != USD {
+			nowhere = append(nowhere, a.Unit)
+		}
+	}
+	return nowhere, counted
 }

@@ -49,7 +49,7 @@ func (t Ticket) ID() string {
 	id := t.name()
 	receipt, model := "", t.pricedAs()
 	if t.money != nil {
-		receipt = joinPasses(t.money.receipt, t.money.passes)
+		receipt = t.money.text()
 	}
 	if receipt != "" || model != "" {
 		id += ticketid.ReceiptSep + joinReceipt(receipt, model)
@@ -254,17 +254,7 @@ func (t Ticket) Close(usage ...Amount) error {
 // the provider.
 func (t Ticket) CloseUnanswered() error { return t.close(true, nil) }
 
-func (t *Ticket) close(spent bool, usage []Amount) error {
-	usage = t.priced(usage)
-	if t.money == nil {
-		return t.end(spent, usage)
-	}
-	actual, known := usdOf(usage)
-	if !known {
-		actual = -1
-	}
-	return errors.Join(t.end(spent, usage), t.money.settle(t.resource, actual))
-}
+func (t *Ticket) close(spent bool, usage []Amount) error { return t.closePaid(spent, usage) }
 
 // end ends the ticket in the resource's pool.
 func (t *Ticket) end(spent bool, usage []Amount) error {

@@ -59,8 +59,7 @@ func (g *Gate) Ticket(id string) (Ticket, error) {
 	receipt, model := cutReceipt(receipt)
 	switch {
 	case paid && receipt != "" && g.budgets != nil:
-		t.money = &money{budgets: g.budgets, model: model}
-		t.money.receipt, t.money.passes = g.budgets.cutPasses(receipt)
+		t.money = g.budgets.moneyOf(receipt, model)
 	case model != "":
 		t.note = &note{req: Request{Priced: model}}
 	}

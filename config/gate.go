@@ -58,6 +58,7 @@ func (f *File) GateConfig(now time.Time) (sluice.Config, error) {
 			return sluice.Config{}, fmt.Errorf("resources.%s: %w", name, err)
 		}
 		gated.Paid, gated.Preset = provider.CountsTokens(f.Dialect(name)), f.added[name]
+		gated.Free = !gated.Paid && (r.Provider != "" && r.Provider != "generic" || gated.Preset)
 		c.Resources[name] = gated
 	}
 	return c, nil

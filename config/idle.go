@@ -34,5 +34,5 @@ func (f *File) Warnings() []string {
 	if !work && !maps.Equal(f.Tools, Default().Tools) {
 		warn("tools", "no limit counts the unit work")
 	}
-	return all
+	return append(all, f.unpriced()...)
 }

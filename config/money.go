@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -115,4 +116,42 @@ func (f *File) dialectOf(resource string) provider.Dialect {
 		return d
 	}
 	return f.Dialect(resource)
+}
+
+// unpriced lists what budgets cannot price, as far as the file tells.
+func (f *File) unpriced() (all []string) {
+	if len(f.gateBudgets()) == 0 {
+		return nil
+	}
+	prices, priced := f.PriceList(), len(f.Prices) > 0
+	for _, name := range sorted(f.Resources) {
+		if f.added[name] {
+			continue
+		}
+		r, path, paid := f.Resources[name], join("resources", name), provider.CountsTokens(f.Dialect(name))
+		priced = priced || paid
+		if r.Provider != "" && r.Provider != "generic" && !paid {
+			continue // it costs no money
+		}
+		for i := range r.Limits {
+			l := &r.Limits[i]
+			if l.Unit == "" || l.Unit == sluice.Requests || l.Unit == sluice.Work || strings.HasSuffix(l.Unit, "tokens") {
+				continue
+			}
+			all = append(all, fmt.Sprintf("%s counts %s, which has no price: budgets count such requests only if callers state usd", index(path+".limits", i), l.Unit))
+		}
+	}
+	for _, task := range sorted(f.Routes) {
+		for i, route := range f.Routes[task] {
+			if _, model, _ := strings.Cut(route, "/"); model != "" {
+				if _, known := perMillion(prices, model); !known {
+					all = append(all, fmt.Sprintf("%s: %s has no price, so budgets count 10 usd per million tokens; add it to prices", index(join("routes", task), i), model))
+				}
+			}
+		}
+	}
+	if !priced {
+		all = append(all, "budgets: no resource has a provider with prices, and prices is empty: budgets count the usd that callers state, list prices of models that Sluice knows, and 10 usd per million tokens of others")
+	}
+	return all
 }

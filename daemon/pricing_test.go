@@ -61,3 +61,23 @@ budgets: [{name: each, per: agent, size: 10 usd/day}]
 		}
 	}
 }
+
+// A ticket of a resource without a provider that states its usage only when it is closed is charged, and the budget
+// binds. A unit that counts nowhere is named in a header.
+func TestUsageStatedOnlyWhenATicketIsClosedBinds(t *testing.T) {
+	for _, usage := range []string{`{"input_tokens":500,"output_tokens":500}`, `{"usd":0.1}`} {
+		r := begin(t, "anthropic", "resources: {api: {limits: [{name: minute, size: 1000/min}]}}\nprices: {my-model: {input: 100, output: 100}}\nbudgets: [{name: all, size: 0.30 usd/day}]\n", nil)
+		for range 3 {
+			got := r.want(http.StatusOK, "POST", "/v1/tickets", `{"resource":"api","agent":"a","model":"my-model"}`)
+			r.want(http.StatusNoContent, "POST", "/v1/tickets/"+got["ticket"].(string)+"/close", `{"usage":`+usage+`}`)
+		}
+		if p := r.want(http.StatusForbidden, "POST", "/v1/tickets", `{"resource":"api","agent":"a","model":"my-model"}`); p["limit"] != "all" {
+			t.Error(p)
+		}
+	}
+	r := begin(t, "anthropic", "resources: {api: {limits: [{name: minute, size: 1000/min}]}}\n", nil)
+	w := r.storeCall("POST", "/v1/tickets", `{"resource":"api","agent":"a","units":{"requests":1,"tokns":5}}`, "Content-Type", "application/json")
+	if got := w.Header().Get("Sluice-Not-Counted"); w.Code != http.StatusOK || got != "tokns" {
+		t.Errorf("%d, %q", w.Code, got)
+	}
+}

@@ -31,6 +31,9 @@ type BudgetStatus struct {
 	// it, by class. Both are empty for other budgets.
 	Slowing bool           `json:"slowing"`
 	Waiting map[string]int `json:"waiting"`
+	// Uncounted lists what callers stated this month and no budget counts, because it has no price: resource and unit,
+	// such as "search credits". It is the same for all budgets.
+	Uncounted []string `json:"uncounted"`
 }
 
 // Alert reports that a budget is used up. The first process that notices sends one per account and period.

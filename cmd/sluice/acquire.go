@@ -1,18 +1,17 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/store"
 )
@@ -52,7 +51,7 @@ func (a *asking) request(cmd *cobra.Command, s *session, resource string, id ide
 	if req.Key, err = s.keyLabel(cmd, resource, a.keyEnv); err != nil {
 		return req, err
 	}
-	s.warnOfUnits(resource, a.cost)
+	s.warnOfUnits("--cost", resource, a.cost)
 	part, cost := provider.Usual(s.file.Dialect(resource), a.model)
 	if req.Model = part; len(req.Cost) == 0 {
 		req.Cost = cost
@@ -60,22 +59,15 @@ func (a *asking) request(cmd *cobra.Command, s *session, resource string, id ide
 	return req, nil
 }
 
-// warnOfUnits warns about a stated cost that counts nowhere. Dollars and tokens count in budgets and reports.
-func (s *session) warnOfUnits(resource string, cost amounts) {
-	var units []string
-	for _, l := range s.limits[resource] {
-		units = append(units, cmp.Or(l.Unit, sluice.Requests))
-	}
-	for _, a := range cost {
-		if slices.Contains(units, a.Unit) || a.Unit == sluice.Requests || a.Unit == sluice.Work || a.Unit == sluice.USD || strings.HasSuffix(a.Unit, "tokens") {
-			continue
-		}
-		slices.Sort(units)
+// warnOfUnits warns about units of a flag that count nowhere.
+func (s *session) warnOfUnits(flag, resource string, list amounts) {
+	nowhere, units := inside.Of(s.gate).CountNowhere(resource, list)
+	for _, unit := range nowhere {
 		hint := "it has none"
-		if units = slices.Compact(units); len(units) > 0 {
-			hint = didYouMean(a.Unit, units, "its limits count "+strings.Join(units, ", "))
+		if len(units) > 0 {
+			hint = didYouMean(unit, units, "its limits count "+strings.Join(units, ", "))
 		}
-		s.notes.Warn(fmt.Sprintf("--cost %s: no limit of %s counts this unit; %s", oneLine(a.Unit), resource, hint))
+		s.notes.Warn(fmt.Sprintf("%s %s: no limit of %s counts this unit; %s", flag, oneLine(unit), resource, hint))
 	}
 }
 

@@ -57,6 +57,7 @@ configuration.`,
 		if err != nil {
 			return fail(err)
 		}
+		s.warnOfUnits("--usage", ticketid.Resource(args[0]), usage)
 		r, err := s.release(cmd, t, flags, usage)
 		if err != nil {
 			return err

@@ -42,6 +42,10 @@ func (s *screen) budgets(list []inspect.BudgetStatus) {
 			s.line("  budget %s: %s of it at the default price, for models without a price; set them under prices:", s.Text(b.Name, nameWidth), usdText(b.UnpricedUSD))
 		}
 	}
+	for _, what := range list[0].Uncounted {
+		resource, unit, _ := strings.Cut(what, " ")
+		s.line("  callers of %s stated usage in %s, which has no price: no budget counts it unless they state usd too", s.Text(resource, nameWidth), unitText(s.Text(unit, nameWidth)))
+	}
 	if more := len(list) - manyBudgets; more > 0 {
 		s.line("  and %d more: sluice status --json lists them all", more)
 	}
@@ -81,4 +85,12 @@ func (s *screen) slowed(waiting map[string]int) string {
 		return ""
 	}
 	return ": " + strings.Join(list, ", ") + " waiting"
+}
+
+// unitText names the unit of stated usage. Units that no limit counts are called other.
+func unitText(unit string) string {
+	if unit == "other" {
+		return "a unit that no limit counts"
+	}
+	return "the unit " + unit
 }

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/ticketid"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/store"
@@ -133,6 +136,7 @@ func (a *API) request(c *call, q *ask) (req sluice.Request, wait time.Duration, 
 	if len(cost) == 0 {
 		cost = usual
 	}
+	c.tellNowhere(q.Resource, cost)
 	cost = c.money(q.Resource, cmp.Or(q.Model, part), nil, cost)
 	return sluice.Request{
 		Resource: q.Resource, Agent: q.Agent, Class: class, User: q.User, Tool: q.Tool, Model: part, Priced: q.Model, Key: q.Key,
@@ -160,6 +164,18 @@ func (a *API) grant(ctx context.Context, t sluice.Ticket, req *sluice.Request) G
 		}
 	}
 	return g
+}
+
+// tellNowhere names the stated units that neither a limit nor a budget counts in a header, so that a mistyped unit is
+// noticed.
+func (c *call) tellNowhere(resource string, list []sluice.Amount) {
+	nowhere, _ := inside.Of(c.api.Gate).CountNowhere(resource, list)
+	for i := range nowhere {
+		nowhere[i] = url.QueryEscape(nowhere[i])
+	}
+	if slices.Sort(nowhere); len(nowhere) > 0 {
+		c.w.Header().Set("Sluice-Not-Counted", strings.Join(nowhere, ", "))
+	}
 }
 
 // owner returns the owner of a ticket: a token, or the agent if there is no token.
@@ -279,6 +295,7 @@ func (a *API) close(c *call) error {
 		return err
 	}
 	resource := ticketid.Resource(t.ID())
+	c.tellNowhere(resource, usage)
 	reserved := a.open.reserved(resource, c.r.PathValue("id"))
 	if err := t.Close(c.money(resource, t.PricedAs(), reserved, c.used(resource, reserved, usage))...); err != nil {
 		return err

@@ -38,6 +38,7 @@ type Gate interface {
 
 	// Money and models.
 	BudgetState(ctx context.Context, agent, user string) (inspect.BudgetState, error)
+	CountNowhere(resource string, list []sluice.Amount) (nowhere, counted []string)
 	ListPrice(resource, model string, usage []sluice.Amount) (micros int64, ok bool)
 	RouteOn(ctx context.Context, resource, task string, need ...sluice.Amount) (inspect.Route, error)
 	CheaperOn(ctx context.Context, resource, model string) (string, error)

@@ -61,6 +61,12 @@ class Tickets(Case):
             if not unpriced:
                 self.assertAlmostEqual(spent["used_usd"], 0.1 * 5 + 0.05 * 25)  # opus 4.5: 5 and 25 dollars a million
 
+    def test_usage_stated_only_at_the_end_is_charged(self) -> None:
+        self.client.acquire("wide", agent="late", model="claude-opus-4-5").close({"input_tokens": 100_000})
+        self.client.acquire("wide", agent="late").close({"usd": 0.02})
+        spent = next(b for b in self.client.status()["budgets"] if b["who"] == "late")
+        self.assertAlmostEqual(spent["used_usd"], 0.1 * 5 + 0.02)
+
     def test_stated_dollars_are_dollars(self) -> None:
         self.client.acquire("models", agent="dollars", units={"usd": 0.5}).close({"usd": 0.02})
         spent = next(b for b in self.client.status()["budgets"] if b["who"] == "dollars")

@@ -53,6 +53,14 @@ test("usage is priced", async (t) => {
   }
 });
 
+test("usage stated only at the end is charged", async (t) => {
+  const client = made(t);
+  await (await client.acquire("wide", { agent: "late", model: "claude-opus-4-5" })).close({ input_tokens: 100_000 });
+  await (await client.acquire("wide", { agent: "late" })).close({ usd: 0.02 });
+  const spent = (await client.status()).budgets.find((b) => b.who === "late");
+  assert.ok(Math.abs(spent.used_usd - (0.1 * 5 + 0.02)) < 1e-9, String(spent.used_usd));
+});
+
 test("stated dollars are dollars", async (t) => {
   const client = made(t);
   await (await client.acquire("models", { agent: "dollars", units: { usd: 0.5 } })).close({ usd: 0.02 });
