@@ -116,13 +116,21 @@ func (r *release) target(ctx context.Context, system, arch string) error {
 	}
 	place := filepath.Join(r.dir, system+"_"+arch, binary)
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w -buildid= -X main.release="+r.version, "-o", place, "./cmd/sluice")
-	cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0", "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0")
+	cmd.Env = buildEnv(system, arch)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("go build: %w", err)
 	}
+	parts, err := linkedIn(ctx, system, arch)
+	if err != nil {
+		return err
+	}
+	licences := filepath.Join(filepath.Dir(place), licenceOfAll)
+	if err := create(licences, func(f *os.File) error { return writeLicences(f, parts, binary+" "+r.version) }); err != nil {
+		return err
+	}
 	name := r.name(system, arch)
-	content := []entry{{binary, place, 0o755}, {"LICENSE", "LICENSE", 0o644}, {"README.md", "README.md", 0o644}}
+	content := []entry{{binary, place, 0o755}, {"LICENSE", "LICENSE", 0o644}, {licenceOfAll, licences, 0o644}, {"README.md", "README.md", 0o644}}
 	archive := name + ".tar.gz"
 	pack := packTar
 	switch system {
@@ -134,7 +142,12 @@ func (r *release) target(ctx context.Context, system, arch string) error {
 	if err := r.write(archive, func(f *os.File) error { return pack(f, name, content, r.made) }); err != nil {
 		return err
 	}
-	return r.write(name+".cdx.json", func(f *os.File) error { return billOf(f, place, r) })
+	return r.write(name+".cdx.json", func(f *os.File) error { return billOf(f, place, parts, r) })
+}
+
+// buildEnv is the environment in which everything for a platform is built.
+func buildEnv(system, arch string) []string {
+	return append(os.Environ(), "GOOS="+system, "GOARCH="+arch, "CGO_ENABLED=0", "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0")
 }
 
 func (r *release) name(system, arch string) string {
@@ -144,6 +157,15 @@ func (r *release) name(system, arch string) string {
 // write makes a file that is published.
 func (r *release) write(name string, fill func(*os.File) error) error {
 	path := filepath.Join(r.dir, name)
+	if err := create(path, fill); err != nil {
+		return err
+	}
+	r.files = append(r.files, name)
+	fmt.Println(path)
+	return nil
+}
+
+func create(path string, fill func(*os.File) error) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -151,8 +173,6 @@ func (r *release) write(name string, fill func(*os.File) error) error {
 	if err := errors.Join(fill(f), f.Close()); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	r.files = append(r.files, name)
-	fmt.Println(path)
 	return nil
 }
 

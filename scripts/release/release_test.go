@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -65,14 +66,20 @@ func TestBillNamesEveryModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := billOf(&out, self, &release{version: "v1.2.3", made: time.Unix(0, 0).UTC()}); err != nil {
+	r := release{version: "v1.2.3", made: time.Unix(0, 0).UTC()}
+	if err := billOf(&out, self, nil, &r); err == nil || !strings.Contains(err.Error(), "licence") {
+		t.Errorf("there is a bill with components whose licence is not known (%v)", err)
+	}
+	std := linked{name: "std", version: strings.TrimPrefix(runtime.Version(), "go"), licence: "BSD-3-Clause"}
+	out.Reset()
+	if err := billOf(&out, self, []linked{std}, &r); err != nil {
 		t.Fatal(err)
 	}
 	var b bill
 	if err := json.Unmarshal(out.Bytes(), &b); err != nil {
 		t.Fatal(err)
 	}
-	if b.Format != "CycloneDX" || b.Metadata.Component.Version != "1.2.3" || len(b.Components) == 0 || b.Components[0].Name != "std" {
+	if b.Format != "CycloneDX" || b.Metadata.Component.Version != "1.2.3" || len(b.Components) == 0 || b.Components[0].Name != "std" || b.Components[0].Licences[0].Expression != "BSD-3-Clause" {
 		t.Errorf("the bill is %s", out.String())
 	}
 }

@@ -4,6 +4,7 @@ package install
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,6 +40,32 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 	if !slices.Equal(first, second) {
 		t.Errorf("two builds differ:\n%s\n%s", strings.Join(first, "\n"), strings.Join(second, "\n"))
+	}
+}
+
+// The archive holds the licences of everything that its bill of materials lists, and the bill names them.
+func TestArchiveHasAllLicences(t *testing.T) {
+	name := filepath.Join(native(t), "sluice_"+strings.TrimPrefix(version, "v")+"_linux_"+runtime.GOARCH)
+	from := filepath.Base(name)
+	texts := do(t, ".", "tar", "-xzOf", name+".tar.gz", from+"/LICENSE", from+"/THIRD_PARTY_LICENSES.txt")
+	text, err := os.ReadFile(name + ".cdx.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bill struct {
+		Components []struct {
+			Name, Version string
+			Licenses      []struct{ Expression string }
+		}
+	}
+	if err := json.Unmarshal(text, &bill); err != nil || len(bill.Components) < 50 {
+		t.Fatalf("%d components (%v)", len(bill.Components), err)
+	}
+	for _, c := range bill.Components {
+		if len(c.Licenses) != 1 || !strings.Contains(texts, "\n"+c.Name+" "+c.Version+": "+c.Licenses[0].Expression+"\n") ||
+			!strings.Contains(texts, "\n"+c.Name+" "+c.Version+": LICEN") {
+			t.Errorf("%s %s: %v in the bill, and no such text", c.Name, c.Version, c.Licenses)
+		}
 	}
 }
 

@@ -47,6 +47,7 @@ class Formula
   def version = self.class.version
   def bin = Installed.new(MADE/"bin")
   def opt_bin = bin
+  def prefix = Installed.new(MADE)
   def man1 = Installed.new(MADE/"share/man/man1")
   def var = MADE/"var"
 
