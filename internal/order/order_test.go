@@ -218,11 +218,15 @@ func TestQueueOrdersAsThePlainListDoes(t *testing.T) {
 				id++
 				w, c := draw(t, id)
 				costs[id] = c
+				front := rapid.IntRange(0, 3).Draw(t, "front") == 0
+				if front {
+					w.seq = -w.seq // before all that wait, and the last such before the ones before it
+				}
 				if q.domains.Len() == 0 { // with nobody waiting all is forgotten, and so it is here
 					p.parts, p.meters = map[plainPlace]*plainPart{}, map[int]*plainMeter{0: {}, 1: {}, 2: {}}
 				}
 				p.push(w)
-				waiters[id] = q.Push(w.place(names), id, &c, false)
+				waiters[id] = q.Push(w.place(names), id, &c, front)
 				ids = append(ids, id)
 			case len(ids) == 0:
 				continue
@@ -384,6 +388,23 @@ func TestRenewedWaiterGoesBeforeItsOwnFlow(t *testing.T) {
 		q.Granted(h.Waiter, costing(1))
 	}
 	if !slices.Equal(got, []int32{3, 1, 2}) {
+		t.Fatalf("went in the order %v", got)
+	}
+}
+
+// Renewed waiters go before all others, of other agents too: the last one renewed first.
+func TestRenewedWaitersGoBeforeAllOthers(t *testing.T) {
+	q, names := newQueue(FIFO)
+	for ticket := range int32(6) {
+		q.Push(Position{Agent: names.Hold(fmt.Sprint("agent-", ticket))}, ticket, costing(1), ticket > 2)
+	}
+	var got []int32
+	for q.Len() > 0 {
+		h := q.Heads(Strictness{}, false)[0]
+		got = append(got, q.Ticket(h.Waiter))
+		q.Granted(h.Waiter, costing(1))
+	}
+	if !slices.Equal(got, []int32{5, 4, 3, 0, 1, 2}) {
 		t.Fatalf("went in the order %v", got)
 	}
 }
