@@ -17,7 +17,7 @@ type Answer struct {
 	Limits []ObservedLimit
 	// Usage is the actual usage of the request, for [Gate.Do] to settle.
 	Usage []Amount
-	// Cause says why a pause begins, for people to read.
+	// Cause says why a pause begins, or what is wrong with a request that the provider rejects, for people to read.
 	Cause string
 	// Status is the HTTP status, for the record. 0 means none.
 	Status int

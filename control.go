@@ -112,6 +112,9 @@ func (r *resource) fillAnswer(op *store.Op, kind store.OpKind, req *Request, a *
 			op.Verdict = store.VerdictNone
 		}
 	}
+	if a.rejects() {
+		op.Rejected, op.Cause = a.Status, r.rejection(req, a)
+	}
 	for _, s := range a.Limits {
 		if i := r.limitIndex(s.Limit); i >= 0 {
 			op.Observed = append(op.Observed, r.observed(i, s))

@@ -180,6 +180,9 @@ func (r *resource) tellAnswer(ctx context.Context, req *Request, ticket string, 
 	e := r.about(inspect.EventAnswer, req)
 	e.Ticket, e.Status, e.Verdict, e.Units = ticket, a.Status, a.Verdict.String(), amounts(a.Usage)
 	e.Observed = observed
+	if a.rejects() {
+		e.Reason = r.rejection(req, &a)
+	}
 	r.emit(e)
 	switch a.Verdict {
 	case store.VerdictThrottled, store.VerdictExhausted:

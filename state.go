@@ -38,6 +38,10 @@ func (r *resource) state(s *inspect.ResourceStatus, snap *store.Snapshot, out *s
 	if failing && recent {
 		return inspect.StateFailing, failingReason(&trouble), nil
 	}
+	if x := rejecting(snap.Rejections, snap.Now); x != nil {
+		s.FailingModel = x.Model
+		return inspect.StateFailing, rejectedReason(x), nil
+	}
 	if s.Outage != nil {
 		return inspect.StateDegraded, outageReason(s.Outage), nil
 	}

@@ -192,7 +192,7 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 		return false, r.observeAnswer(ctx, t.request(), t.name(), a)
 	}
 	r.noteAnswer(t.request(), &a) // even if the store cannot be reached
-	if a.Verdict == store.VerdictOK && t.isLate() && !r.states(a.Limits) {
+	if a.Verdict == store.VerdictOK && t.isLate() && !r.states(a.Limits) && !a.rejects() {
 		if done, err := r.answerLate(t.id); done {
 			if err == nil && r.events != nil {
 				r.tellAnswer(ctx, t.request(), t.name(), a, 0, false)
@@ -206,7 +206,7 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 	r.fillAnswer(op, store.OpAnswer, t.request(), &a)
 	op.ID = t.id
 	err = r.apply(ctx, x.ops[:])
-	if err != nil && a.Verdict == store.VerdictOK {
+	if err != nil && a.Verdict == store.VerdictOK { // a rejection that the store does not count does no harm
 		r.again(report{id: t.id, answered: true}, err)
 	}
 	if err != nil && !r.harmless(err) {

@@ -71,6 +71,7 @@ type Event struct {
 	// Why a request was held or refused: the limit, how much of its size was used, and when to try again.
 	// If the reason is that the request would wait beyond its deadline, or that too many wait, Behind is what it would
 	// have waited for.
+	// An answer that rejects a request as wrong has in Reason what is known about it.
 	Reason  string     `json:"reason,omitempty"`
 	Behind  string     `json:"behind,omitempty"`
 	Limit   string     `json:"limit,omitempty"`
@@ -100,4 +101,10 @@ type Event struct {
 	// only in the log.
 	Process string `json:"process,omitempty"`
 	Store   string `json:"store,omitempty"`
+}
+
+// Rejects reports whether an answer with a status and a verdict says that the request itself is wrong, such as 404. It is
+// false for answers about the quota or the account.
+func Rejects(status int, verdict string) bool {
+	return status >= 400 && status < 500 && status != 429 && (verdict == "ok" || verdict == "error")
 }

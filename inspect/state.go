@@ -2,7 +2,7 @@ package inspect
 
 // The states of a resource, worst first. A resource is in the first that applies.
 const (
-	StateFailing  = "failing"  // the last sends did not reach the provider, or came back 5xx
+	StateFailing  = "failing"  // the last sends did not reach the provider, or came back 5xx, or most were rejected as wrong
 	StateDegraded = "degraded" // the store is unreachable or lost its memory
 	StatePaused   = "paused"   // a pause holds the resource or one of its models
 	StateQueueing = "queueing" // requests wait for room, or are refused because there is none

@@ -59,6 +59,8 @@ type ResourceStatus struct {
 	State  string     `json:"state"`
 	Reason string     `json:"reason"`
 	Until  *time.Time `json:"until"`
+	// FailingModel is set if the resource is failing because the provider rejects requests for this model alone.
+	FailingModel string `json:"-"`
 	// UsedUp is set if a limit has nothing left until its reset, or a budget with over: deny nothing or too little. The
 	// reason names it, unless it names something more important.
 	UsedUp bool   `json:"used_up"`

@@ -25,6 +25,10 @@ func (Generic) Observe(r *Response, now time.Time) Observation {
 	o := Observation{Limits: rd.limits()}
 	o.Verdict = verdictOf(r, rd, o.Limits)
 	o.explain(r.Status, rd)
+	if r.Status >= 400 && len(r.Body) > 0 {
+		f := readFailure(r.Body, true)
+		o.unknownModel(r, &f)
+	}
 	o.Ignored = rd.ignored
 	return o
 }

@@ -81,6 +81,7 @@ func (v *vendor) Observe(r *Response, now time.Time) Observation {
 	if ruled != nil && ruled.plan {
 		o.usedUp()
 	}
+	o.unknownModel(r, &f)
 	o.Overage = rd.overage
 	o.Ignored = rd.ignored
 	return o

@@ -36,6 +36,7 @@ func (f *flight) judge(a *attempt) (o outcome) {
 	seen.Body = nil // no longer needed
 	o.answer = observed.Answer(f.t.Limits)
 	o.answer.Status = o.resp.StatusCode
+	f.explain(&o)
 	f.learnPlan(&observed, &o.answer)
 	if why := f.refusesKey(&o); why != "" {
 		o.other = f.setAside(why)

@@ -28,6 +28,9 @@ type Snapshot struct {
 	// Trouble is the current streak of sends that the provider did not serve. It ends with the first send that is
 	// served. Billing stops form a streak of their own, which a failure ends.
 	Trouble Trouble
+	// Rejections counts the requests that the provider rejected in the last minute, as wrong: first of all models
+	// together, then of each. It is empty if there are none.
+	Rejections []Rejections
 	// LostAt is when the pool was last told that its memory is lost. LostUntil is when no charge from before that can
 	// count any more. Both are 0 once that time has passed.
 	LostAt, LostUntil Time
@@ -41,6 +44,17 @@ type Trouble struct {
 	Since     Time
 	Last      Time
 	Cause     string // of the last failure
+}
+
+// Rejections counts the answers of the last minute that reject a request as wrong, such as 404.
+type Rejections struct {
+	Model    string // empty: all requests
+	Rejected int64
+	Answers  int64  // all answers, with the rejections
+	Status   int    // HTTP status of the latest rejection
+	Mixed    bool   // others had another status
+	Last     Time   // the latest rejection
+	Cause    string // what is known about the latest rejection; may be empty
 }
 
 // Outage describes a store that cannot be reached and what the process does meanwhile.

@@ -462,7 +462,10 @@ type Op struct {
 	RetryAfter time.Duration // the provider's hint, or the length of an OpPause; 0: none
 	Scope      Scope         // what the response proves to be limited, within Shared; 0: the whole pool
 	Observed   []Observed
-	Cause      string // of a pause or a failure, for people
+	// Rejected is the HTTP status of an answer that says that the request itself is wrong, such as 404; 0: it is no such
+	// answer. Its verdict is about the quota, which let the request pass.
+	Rejected int
+	Cause    string // of a pause, a failure or a rejection, for people
 
 	// For OpClose: no response will be reported, and the request may still be on its way. For OpAcquire: no response
 	// will be reported, and the ticket ends with its grant. For OpTouch: the member leaves, and its share is free.

@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice/inspect"
@@ -21,6 +22,8 @@ type teller struct {
 
 	lost   map[string]bool // resources whose store is unreachable
 	unsaid map[string]bool // degraded resources, already reported as an outage of the whole store
+
+	rejected sync.Map // resources whose first rejection is reported: resource to struct{}
 }
 
 func newTeller(log *slog.Logger) *teller {
@@ -32,6 +35,18 @@ func newTeller(log *slog.Logger) *teller {
 // Event queues an event. It does not block: events beyond the bound are dropped.
 func (t *teller) Event(e inspect.Event) {
 	switch e.Kind {
+	case inspect.EventAnswer:
+		if !inspect.Rejects(e.Status, e.Verdict) {
+			return
+		}
+		if _, known := t.rejected.LoadOrStore(e.Resource, struct{}{}); known {
+			return
+		}
+		select {
+		case t.events <- e:
+		default:
+			t.rejected.Delete(e.Resource) // the next one is reported
+		}
 	case inspect.EventState, inspect.EventStoreLost, inspect.EventStoreBack, inspect.EventBudget, inspect.EventBudgetBack, inspect.EventLeaseLost, inspect.EventLeaseBack,
 		inspect.EventTakenOver, inspect.EventUpstream, inspect.EventKeyAside, inspect.EventAdvice:
 		select {
@@ -95,6 +110,15 @@ func (t *teller) tell(e *inspect.Event) {
 		t.log.Warn("a key is set aside", "resource", e.Resource, "key", strings.TrimPrefix(e.Scope, "key="), "reason", e.Reason, "until", endText(e.Until))
 	case inspect.EventAdvice:
 		t.log.Warn("a setting is worth changing", "resource", e.Resource, "advice", e.Reason)
+	case inspect.EventAnswer: // the first of its resource
+		attrs := []any{"resource", e.Resource, "status", e.Status, "agent", e.Agent}
+		if e.Model != "" {
+			attrs = append(attrs, "model", e.Model)
+		}
+		if e.Reason != "" {
+			attrs = append(attrs, "reason", e.Reason)
+		}
+		t.log.Warn(e.Resource+" rejected a request", append(attrs, "further", "not logged; sluice status says failing if most are")...)
 	case inspect.EventUpstream:
 		t.log.Debug("a request got no answer", "resource", e.Resource, "agent", e.Agent, "kind", e.Reason, "error", e.Error)
 	}

@@ -38,3 +38,31 @@ func TestAnOutageIsLoggedOnceForAllResources(t *testing.T) {
 		}
 	}
 }
+
+// The first answer that rejects a request is logged, for each resource. The state tells of the rest.
+func TestTheFirstRejectionIsLoggedOnce(t *testing.T) {
+	var out bytes.Buffer
+	tell := newTeller(slog.New(slog.NewTextHandler(&out, nil)))
+	for _, e := range []inspect.Event{
+		{Resource: "openai", Status: 200, Verdict: "ok"},
+		{Resource: "openai", Status: 429, Verdict: "throttled"},
+		{Resource: "openai", Status: 402, Verdict: "billing stop"},
+		{Resource: "openai", Status: 404, Verdict: "ok", Agent: "web", Model: "gpt-9", Reason: "the provider does not know model gpt-9"},
+		{Resource: "openai", Status: 401, Verdict: "ok"},
+		{Resource: "github", Status: 401, Verdict: "ok"},
+		{Resource: "github", Status: 408, Verdict: "error"},
+	} {
+		e.Kind = inspect.EventAnswer
+		tell.Event(e)
+	}
+	tell.close()
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("it logged:\n%s", out.String())
+	}
+	for i, want := range []string{`msg="openai rejected a request" resource=openai status=404 agent=web model=gpt-9 reason="the provider does not know model gpt-9"`, `msg="github rejected a request" resource=github status=401`} {
+		if !strings.Contains(lines[i], want) {
+			t.Errorf("line %d is %q, want %q", i, lines[i], want)
+		}
+	}
+}

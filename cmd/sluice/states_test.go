@@ -197,6 +197,14 @@ func TestEveryStateIsToldEverywhere(t *testing.T) {
 			r.send()
 			r.fail(refused)
 		}, false},
+		"rejecting": {inspect.StateFailing, "11 of 12 answered 404 Not Found", "31", "failing", func(r *stateRig) {
+			r.send()
+			for range 11 {
+				if err := r.gate.Observe(r.Context(), sluice.Request{Resource: "api", Agent: "web"}, sluice.Answer{Verdict: store.VerdictOK, Status: 404}); err != nil {
+					r.Fatal(err)
+				}
+			}
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -174,6 +174,9 @@ func TestMayIStartNewWork(t *testing.T) {
 			g.status.Resources[0].Gates = []inspect.PauseStatus{{Scope: "model=m", Phase: "paused", Until: &later}}
 		}, me, `{"model":"m"}`, false, "api m is paused"},
 		"failing":   {func(g *gate) { g.status.Resources[0].State, g.status.Resources[0].Reason = inspect.StateFailing, "TLS" }, me, `{}`, false, "api is failing: TLS."},
+		"other model": {func(g *gate) {
+			g.status.Resources[0].State, g.status.Resources[0].Reason, g.status.Resources[0].FailingModel = inspect.StateFailing, "model bad: 5 of 5 answered 404 Not Found", "bad"
+		}, me, `{}`, true, "api is failing: model bad: 5 of 5 answered 404 Not Found."},
 		"elsewhere": {func(g *gate) { g.status.Resources[1].State = inspect.StateFailing }, mcp.Caller{Agent: "new"}, `{}`, true, "quiet is failing"},
 		"amber": {func(g *gate) {
 			g.status.Resources[0].Limits[0].Light, g.status.Resources[0].Limits[0].Binds = "amber", true

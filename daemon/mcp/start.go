@@ -94,7 +94,7 @@ func (s *server) room(out *startOut, r *inspect.ResourceStatus, a *inspect.Agent
 		}
 	}
 	switch {
-	case r.State == inspect.StateFailing, r.BillingStop, r.State == inspect.StateDegraded && r.Outage != nil && r.Outage.Mode == store.FailClosed.String():
+	case r.State == inspect.StateFailing && (r.FailingModel == "" || r.FailingModel == model), r.BillingStop, r.State == inspect.StateDegraded && r.Outage != nil && r.Outage.Mode == store.FailClosed.String():
 		out.no(fmt.Sprintf("%s is %s: %s", word(r.Name), r.State, words(r.Reason)), r.Until, now)
 	case out.Start && inspect.IsTrouble(r.State):
 		out.note(fmt.Sprintf("%s is %s: %s.", word(r.Name), r.State, strings.TrimSuffix(words(r.Reason), ".")))

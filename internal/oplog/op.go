@@ -41,6 +41,7 @@ const (
 	hasShare
 	hasUntil
 	hasTie
+	hasRejected
 
 	endOfOp
 )
@@ -57,7 +58,7 @@ const (
 		5 + // class, kind, verdict, scope, tie
 		2*maxVarint + // id
 		3 + store.MaxLimits*maxVarint + // amounts
-		8*maxVarint + // wait, TTL, alive, retry after, slots, share, until
+		9*maxVarint + // wait, TTL, alive, retry after, slots, share, until, rejected
 		7*maxCount + // lengths of strings
 		2*maxCount // counts of statements and names
 
@@ -115,7 +116,8 @@ func fieldsOf(op *store.Op, amounts uint32) uint32 {
 		bit(op.Slots.TTL != 0, hasSlotsTTL) |
 		bit(op.Share != 0, hasShare) |
 		bit(op.Until != 0, hasUntil) |
-		bit(op.Tie != 0, hasTie)
+		bit(op.Tie != 0, hasTie) |
+		bit(op.Rejected != 0, hasRejected)
 }
 
 func appendOp(dst []byte, op *store.Op) []byte {
@@ -213,6 +215,9 @@ func appendRare(dst []byte, op *store.Op, has uint32) []byte {
 	}
 	if has&hasTie != 0 {
 		dst = append(dst, byte(op.Tie))
+	}
+	if has&hasRejected != 0 {
+		dst = appendVarint(dst, int64(op.Rejected))
 	}
 	return dst
 }

@@ -101,6 +101,9 @@ func (e *Entry) readRare(r *reader, op *store.Op, has uint32) {
 	if has&hasTie != 0 {
 		op.Tie = store.Tie(r.byte())
 	}
+	if has&hasRejected != 0 {
+		op.Rejected = r.int()
+	}
 }
 
 func readAmounts(r *reader, a *[store.MaxLimits]int64) {

@@ -31,7 +31,7 @@ func isFast(op *store.Op) bool {
 	case store.OpAcquire:
 		return !op.Emergency && !op.Force && !op.Spent
 	case store.OpAnswer:
-		return op.Verdict == store.VerdictOK && len(op.Observed) == 0
+		return op.Verdict == store.VerdictOK && len(op.Observed) == 0 && op.Rejected == 0
 	case store.OpClose:
 		return !op.Spent
 	}

@@ -116,6 +116,9 @@ func (p *Pool) audit() error {
 	}
 	hold(p.by[:]...)
 	hold(p.failure)
+	for i := int32(1); i < p.answers.End(); i++ {
+		hold(p.answers.At(i).model, p.answers.At(i).cause)
+	}
 	for i := int32(1); i < p.history.periods.End(); i++ {
 		pd := p.history.periods.At(i)
 		hold(pd.name, pd.model)

@@ -200,6 +200,7 @@ func (p *Pool) FastDone(o *Done) bool {
 	if answers {
 		tk.answered = true
 		p.header.add(p.now - tk.granted)
+		p.countAccepted(tk.who.model, 1)
 	}
 	if !o.Close {
 		if answers {

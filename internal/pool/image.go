@@ -276,7 +276,7 @@ func (p *Pool) singles() map[string]any {
 
 func (p *Pool) slabs() map[string]flat.Numbered {
 	m := map[string]flat.Numbered{
-		"tickets": &p.tickets, "insts": &p.insts, "rings": &p.rings, "stocks": &p.stocks, "paces": &p.paces, "models": &p.models, "leases": &p.leases,
+		"tickets": &p.tickets, "insts": &p.insts, "rings": &p.rings, "stocks": &p.stocks, "paces": &p.paces, "models": &p.models, "answers": &p.answers, "leases": &p.leases,
 		"gates": &p.gates, "sessions": &p.sessions, "members": &p.members, "crecs": &p.callers.recs, "hperiods": &p.history.periods,
 	}
 	for name, s := range p.queue.Slabs() {

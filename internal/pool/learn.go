@@ -19,6 +19,7 @@ func (p *Pool) observe(op *store.Op) {
 	}
 	p.served(op)
 	p.withNames(op, func(who names) {
+		p.countAnswer(who.model, op)
 		p.learn(op, who, p.now, nil)
 		if !op.Force {
 			p.judge(op, who, p.since(op.Scope, who), 0)

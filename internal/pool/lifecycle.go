@@ -163,6 +163,7 @@ func (p *Pool) answer(op *store.Op) {
 	}
 	p.judged(tk, op.Verdict)
 	p.served(op)
+	p.countAnswer(tk.who.model, op)
 	p.learn(op, tk.who, tk.granted, tk)
 	if !op.Force && p.judge(op, tk.who, tk.granted, t) {
 		p.unexplained(tk, op.Scope&store.Shared)

@@ -62,11 +62,13 @@ func (p *Pool) answerLot(l *Lot, e *Ends, from, to int) {
 		}
 		return
 	}
+	n := uint32(0)
 	for i := from; i < to; i++ {
 		k := int(e.Numbers[i] - l.ID.N)
 		if l.states[k] != 0 {
 			continue
 		}
+		n++
 		l.states[k] = p.now
 		p.header.add(p.now - l.granted)
 		for limit := range l.Width {
@@ -77,6 +79,9 @@ func (p *Pool) answerLot(l *Lot, e *Ends, from, to int) {
 				}
 			}
 		}
+	}
+	if n > 0 {
+		p.countAccepted(l.who.model, n)
 	}
 }
 
@@ -91,10 +96,15 @@ func (p *Pool) closeLot(l *Lot, e *Ends, from, to int) bool {
 		}
 	}
 	if e.Answer {
+		answered := uint32(0)
 		for i := from; i < to; i++ {
 			if l.states[e.Numbers[i]-l.ID.N] == 0 {
+				answered++
 				p.header.add(p.now - l.granted)
 			}
+		}
+		if answered > 0 {
+			p.countAccepted(l.who.model, answered)
 		}
 	}
 	for limit := range l.Width {

@@ -39,6 +39,7 @@ type Pool struct {
 	gates    flat.Slab[pauseRec]
 	sessions flat.Slab[session]
 	sessIx   flat.Index
+	answers  flat.Slab[answers]
 	callers  callers
 	history  history
 	space    *flat.Space
@@ -113,6 +114,7 @@ type once struct {
 	failure     int32                  // name: why the last of them failed
 	failing     int64                  // time of the first
 	failed      int64                  // time of the last
+	answered    int32                  // record of the model that was answered for last
 	lostAt      int64                  // when the store was last reported to have lost its memory; 0: never
 	firstMember int32                  // list of members that report, the oldest report first
 	lastMember  int32                  // end of that list
@@ -185,6 +187,7 @@ func open(space *flat.Space) *Pool {
 	p.gates.Open(space)
 	p.sessions.Open(space)
 	p.sessIx.Open(space)
+	p.answers.Open(space)
 	p.callers.open(space)
 	p.history.open(space)
 	return p

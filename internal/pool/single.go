@@ -259,6 +259,7 @@ func (p *Pool) answerOne(op *store.Op) bool {
 		}
 	}
 	p.endFailures()
+	p.countAnswer(tk.who.model, op)
 	return true
 }
 

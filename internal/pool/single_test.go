@@ -34,6 +34,9 @@ func (c *chaos) usual() store.Op {
 		op = store.Op{Kind: store.OpClose, ID: c.ids[c.IntN(len(c.ids))]}
 		if c.IntN(2) == 0 {
 			op.Kind, op.Verdict = store.OpAnswer, store.VerdictOK
+			if c.IntN(8) == 0 {
+				op.Rejected = 404
+			}
 		} else if c.IntN(3) == 0 {
 			for i := range c.spec.Limits {
 				op.Amounts[i] = int64(c.pick(-1, 0, 1, 5, 50))

@@ -29,6 +29,7 @@ func (p *Pool) Snapshot(now store.Time) store.Snapshot {
 
 		Throttled7d: p.history.refusedInAWeek(p.now),
 		Trouble:     p.trouble(),
+		Rejections:  p.rejections(),
 	}
 	if until := p.lostUntil(); until > p.now {
 		s.LostAt, s.LostUntil = store.Time(p.lostAt), store.Time(until)

@@ -12,7 +12,7 @@ func (p *Pool) served(op *store.Op) {
 	case store.VerdictUnreachable, store.VerdictOverloaded, store.VerdictBilling:
 		p.fail(op)
 	case store.VerdictError:
-		if op.Cause != "" { // without a cause it says nothing about the provider
+		if op.Cause != "" && op.Rejected == 0 { // otherwise it says nothing about the provider
 			p.fail(op)
 		}
 	case store.VerdictNone:

@@ -144,7 +144,7 @@ func isFast(op *store.Op) bool {
 	case store.OpAcquire:
 		return canAsk(op)
 	case store.OpAnswer:
-		return op.Verdict == store.VerdictOK && len(op.Observed) == 0 && !op.Force
+		return op.Verdict == store.VerdictOK && len(op.Observed) == 0 && op.Rejected == 0 && !op.Force
 	case store.OpClose:
 		return !op.Spent
 	}

@@ -386,6 +386,9 @@ func (tr *trace) drawOp(session int) store.Op {
 		if tr.chance(30, "cause") {
 			op.Cause = rapid.SampledFrom([]string{"status 502", "connection refused"}).Draw(tr.T, "why")
 		}
+		if tr.chance(20, "rejected") {
+			op.Rejected = rapid.SampledFrom([]int{400, 404, 404}).Draw(tr.T, "status")
+		}
 		tr.drawObserved(&op)
 	case store.OpHeartbeat, store.OpLeave:
 		op.Agent = fmt.Sprint("agent", rapid.IntRange(0, 3).Draw(tr.T, "agent"))

@@ -101,7 +101,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"List", listing}, {"Secret", secrets},
 		{"Touch", inTouch},
 		{"Forget", forgotten},
-		{"Trouble", troubles},
+		{"Trouble", troubles}, {"Rejections", rejecting},
 		{"Restate", restating}, {"Sizes", sizes},
 		{"Gone", goneSessions},
 	} {

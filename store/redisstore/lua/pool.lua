@@ -1,6 +1,6 @@
 -- Translated from internal/pool by go generate: do not edit.
-local resultAt, resultSlots = 44, 12
-local S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree
+local resultAt, resultSlots = 45, 12
+local S_answers, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree
 local cfg, tree, counts, once, past, sum, unscoped
 -- What lives as long as the pool is known, and not only as long as a call.
 local function setAside()
@@ -8,20 +8,21 @@ local function setAside()
  T[7], T[8], T[9] = {}, {}, {}
 end
 local function useSlabs(s)
- S_names, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree = unpack(s)
+ S_names, S_answers, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tickets, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree = unpack(s)
 end
 local function begin()
  setAside()
  known = {count = 0, calls = 0, items = 0, since = 0, expires = 0, entries = {}, numbers = {}, texts = {}, ids = {}, fresh = {}, struck = {}, replies = {}, told = {}, ntold = 0, lots = {}, lotAt = {}, lotIx = {}, keptLots = false, changed = {}, nchanged = 0, logs = 0}
  nothingChanged(known)
  known.slabs = { -- in the order of useSlabs
-  slabOf('N', 3, {}), slabOf("A", 13, {}), slabOf("B", 9, {}), slabOf("C", 18, {}),
-  slabOf("D", 17, {}), slabOf("E", 30, {}), slabOf("F", 27, {}), slabOf("G", 14, {}, true),
-  slabOf("H", 8, {}), slabOf("I", 15, {}), slabOf("J", 4, {}), slabOf("K", 14, {}),
-  slabOf("L", 17, {}), slabOf("M", 384, {}), slabOf("A'", 10, {}), slabOf("B'", 3, {}),
-  slabOf("C'", 7, {}), slabOf("D'", 25, {'slot'}), slabOf("E'", 8, {}), slabOf("F'", 23, {'ring'}),
-  slabOf("G'", 115, {}), slabOf("H'", 7, {}), slabOf('counts', 15, {}), slabOf('once', 171, {'slots'}),
-  slabOf('past', 3, {'week'}), slabOf('sum', 14, {}), slabOf('cfg', 109, {}, true), slabOf('tree', 1, {}),
+  slabOf('N', 3, {}), slabOf("A", 39, {}), slabOf("B", 13, {}), slabOf("C", 9, {}),
+  slabOf("D", 18, {}), slabOf("E", 17, {}), slabOf("F", 30, {}), slabOf("G", 27, {}),
+  slabOf("H", 14, {}, true), slabOf("I", 8, {}), slabOf("J", 15, {}), slabOf("K", 4, {}),
+  slabOf("L", 14, {}), slabOf("M", 17, {}), slabOf("A'", 384, {}), slabOf("B'", 10, {}),
+  slabOf("C'", 3, {}), slabOf("D'", 7, {}), slabOf("E'", 25, {'slot'}), slabOf("F'", 8, {}),
+  slabOf("G'", 23, {'ring'}), slabOf("H'", 115, {}), slabOf("I'", 7, {}), slabOf('counts', 15, {}),
+  slabOf('once', 172, {'slots'}), slabOf('past', 3, {'week'}), slabOf('sum', 14, {}), slabOf('cfg', 109, {}, true),
+  slabOf('tree', 1, {}),
  }
  useSlabs(known.slabs)
  S_insts.kept = true
@@ -58,7 +59,7 @@ local function takeUp(k)
  again()
 end
 local X = {ticketIx = 'ia', instIx = 'ib', sessIx = 'ic', flowIx = 'id', membIx = 'ie', laneIx = 'if', domIx = 'ig', spotIx = 'ih', }
-local function blank(kind, session, N) return {kind,session,N,"","","","","",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,{},"",0,0,0,"",{},0,0,0,0,0,0,0,0,0,0,0,0,0,0} end
+local function blank(kind, session, N) return {kind,session,N,"","","","","",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,{},0,"",0,0,0,"",{},0,0,0,0,0,0,0,0,0,0,0,0,0,0} end
 local function spelt(l, k)
  local op, w = blank(0, l[2], 0), l[13]
  op[5], op[6], op[7], op[8], op[9], op[32], op[10] = l[4], l[5], l[6], l[7], l[8], l[9], l[10]
@@ -90,11 +91,11 @@ F.flat_Tree_priority = function()
  tree[1] = (tree[1] + 1) % 1048576
  return tree[1] * 2654435761 % 4294967296
 end
-F.pool_Pool_Apply = function(now_, ops) -- internal/pool/pool.go:248
+F.pool_Pool_Apply = function(now_, ops) -- internal/pool/pool.go:251
  F.pool_Pool_begin(now_, #ops > 0)
  F.pool_Pool_carryOut(ops)
 end
-F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:254
+F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:257
  once[1] = once[1] > now_ and once[1] or now_
  if #T[2] > 0 then T[2] = {} end
  if once[1] >= cfg[1] then F.pool_Pool_seeToLots() end
@@ -103,10 +104,10 @@ F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:254
  if heard then F.pool_Pool_heardSomething() end
  if F.pool_headerTime_isDue(once, 29) then F.pool_headerTime_judge(once, 29) end
  if once[1] >= once[135] then F.pool_Pool_expireTickets() end
- if once[153] ~= 0 and once[1] >= once[153] then F.pool_Pool_hush() end
+ if once[154] ~= 0 and once[1] >= once[154] then F.pool_Pool_hush() end
  if once[26] ~= 0 then F.pool_Pool_dropStale() end
 end
-F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:298
+F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:301
  T[1] = ops
  for i = 0, #ops - 1 do
   if ops[i+1][1] ~= 12 then
@@ -236,7 +237,7 @@ F.pool_Pool_seeToLots = function() -- internal/pool/lots.go:225
   l = F.pool_Pool_lotAt(i)
  end
 end
-F.pool_Pool_turnSecond = function() -- internal/pool/pool.go:287
+F.pool_Pool_turnSecond = function() -- internal/pool/pool.go:290
  local silence = once[1] >= past[3] + 120000000
  if F.pool_history_turn(once[1]) then F.pool_Pool_turnTallies() end
  if silence then F.pool_Pool_enterTallies() end
@@ -275,7 +276,7 @@ F.pool_Pool_expireTickets = function() -- internal/pool/wheel.go:88
   local end_, s = once[1], max(w[w_o+1] + 1, next_)
   while s <= now_ and (w[w_o+4] > 0 or w[w_o+5] ~= 0) do
    once[1] = s * 100000
-   if once[153] ~= 0 and once[1] >= once[153] then F.pool_Pool_hush() end
+   if once[154] ~= 0 and once[1] >= once[154] then F.pool_Pool_hush() end
    if w[w_o+4] > 0 then F.pool_Pool_expireSlot(s) end
    local i = w[w_o+5]
    while i ~= 0 and (S_tickets[i] or ld(S_tickets, i))[6] <= once[1] do
@@ -291,18 +292,18 @@ F.pool_Pool_expireTickets = function() -- internal/pool/wheel.go:88
  F.pool_Pool_sweepSome(64)
 end
 F.pool_Pool_hush = function() -- internal/pool/members.go:243
- while once[153] ~= 0 and once[153] <= once[1] do
-  local at = once[153]
-  while once[147] ~= 0 and F.pool_member_silentFrom((S_members[once[147]] or ld(S_members, once[147]))) <= at do
-   local i = once[147]
+ while once[154] ~= 0 and once[154] <= once[1] do
+  local at = once[154]
+  while once[148] ~= 0 and F.pool_member_silentFrom((S_members[once[148]] or ld(S_members, once[148]))) <= at do
+   local i = once[148]
    F.pool_Pool_unlink(i)
    local m = S_members[i] or ld(S_members, i)
-   m[2], m[8] = 1, once[149]
-   if once[149] ~= 0 then
-    local t1_ = (S_members[once[149]] or ld(S_members, once[149]))
+   m[2], m[8] = 1, once[150]
+   if once[150] ~= 0 then
+    local t1_ = (S_members[once[150]] or ld(S_members, once[150]))
     t1_[7] = i
    end
-   once[149] = i
+   once[150] = i
   end
   F.pool_Pool_weigh(at)
  end
@@ -317,9 +318,9 @@ F.pool_Pool_dropStale = function() -- internal/pool/pauses.go:130
   i = next_
  end
 end
-F.pool_Pool_apply = function(i) -- internal/pool/pool.go:337
+F.pool_Pool_apply = function(i) -- internal/pool/pool.go:340
  local op = T[1][i+1]
- op[45], op[46], op[47], op[48], op[49], op[50], op[51], op[52], op[53], op[54], op[55], op[56] = 0, op[2], op[3], once[1], 0, 0, 0, 0, -1, 0, 0, 0
+ op[46], op[47], op[48], op[49], op[50], op[51], op[52], op[53], op[54], op[55], op[56], op[57] = 0, op[2], op[3], once[1], 0, 0, 0, 0, -1, 0, 0, 0
  local t1_ = op[1]
  if t1_ == 0 then
   F.pool_Pool_acquire(i)
@@ -356,13 +357,13 @@ F.pool_Pool_serve = function() -- internal/pool/serve.go:10
  local at, ok = F.order_Queue_NextWake()
  if ok then F.pool_Pool_wakeAt(at) end
  F.pool_Pool_wakeAtDue()
- if once[154] ~= 0 then F.pool_Pool_wakeAt(once[154]) end
+ if once[155] ~= 0 then F.pool_Pool_wakeAt(once[155]) end
 end
 F.pool_Pool_wakeAtDue = function() -- internal/pool/serve.go:28
  local at = F.pool_wheel_nextDue(once, 133)
  if at ~= 0 then F.pool_Pool_wakeAt(at) end
 end
-F.pool_Pool_concludeAll = function() -- internal/pool/pool.go:382
+F.pool_Pool_concludeAll = function() -- internal/pool/pool.go:385
  local left = false
  for i = 0, #T[1] - 1 do left = F.pool_Pool_conclude(T[1][i+1]) or left end
  if left then F.pool_Pool_serve() end
@@ -507,10 +508,11 @@ F.pool_Pool_answerLot = function(l, e, from, to) -- internal/pool/lotends.go:48
   end
   return 
  end
- local i = from
+ local n, i = 0, from
  while i < to do
   local k = e[6][i+1] - l[3]
   if l[29][k+1] == 0 then
+   n = n + 1
    l[29][k+1] = once[1]
    F.pool_headerTime_add(once, 29, once[1] - l[17])
    for limit = 0, l[13] - 1 do
@@ -526,8 +528,9 @@ F.pool_Pool_answerLot = function(l, e, from, to) -- internal/pool/lotends.go:48
   end
   i = i + 1
  end
+ if n > 0 then F.pool_Pool_countAccepted(l[23], n) end
 end
-F.pool_Pool_closeLot = function(l, e, from, to) -- internal/pool/lotends.go:85
+F.pool_Pool_closeLot = function(l, e, from, to) -- internal/pool/lotends.go:90
  if (cfg[50] ~= 0 and e[3] == 0) or (e[5] > 0 and (l[27] ~= 0 or e[5] > l[13])) then
   local i = from
   while i < to do
@@ -538,11 +541,15 @@ F.pool_Pool_closeLot = function(l, e, from, to) -- internal/pool/lotends.go:85
   end
  end
  if e[3] ~= 0 then
-  local i = from
+  local answered, i = 0, from
   while i < to do
-   if l[29][(e[6][i+1] - l[3])+1] == 0 then F.pool_headerTime_add(once, 29, once[1] - l[17]) end
+   if l[29][(e[6][i+1] - l[3])+1] == 0 then
+    answered = answered + 1
+    F.pool_headerTime_add(once, 29, once[1] - l[17])
+   end
    i = i + 1
   end
+  if answered > 0 then F.pool_Pool_countAccepted(l[23], answered) end
  end
  for limit = 0, l[13] - 1 do
   local i = (l[30][limit+1] + 2147483648) % 4294967296 - 2147483648
@@ -630,7 +637,7 @@ F.pool_Pool_expireSlot = function(s) -- internal/pool/wheel.go:116
   i = next_
  end
 end
-F.pool_Pool_expire = function(t) -- internal/pool/lifecycle.go:321
+F.pool_Pool_expire = function(t) -- internal/pool/lifecycle.go:322
  local tk = S_tickets[t] or ld(S_tickets, t)
  if tk[23] == 1 and tk[9] > 0 and tk[5] > once[1] then
   local kept = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))[4]
@@ -709,19 +716,19 @@ F.pool_Pool_unlink = function(i) -- internal/pool/members.go:203
  if m[7] ~= 0 then
   local t1_ = (S_members[m[7]] or ld(S_members, m[7]))
   t1_[8] = m[8]
- elseif m[2] ~= 0 then once[149] = m[8]
- else once[147] = m[8] end
+ elseif m[2] ~= 0 then once[150] = m[8]
+ else once[148] = m[8] end
  if m[8] ~= 0 then
   local t2_ = (S_members[m[8]] or ld(S_members, m[8]))
   t2_[7] = m[7]
- elseif m[2] == 0 then once[148] = m[7] end
- if m[2] == 0 then once[150] = once[150] - 1 end
+ elseif m[2] == 0 then once[149] = m[7] end
+ if m[2] == 0 then once[151] = once[151] - 1 end
  m[7], m[8] = 0, 0
 end
 F.pool_Pool_weigh = function(at) -- internal/pool/members.go:262
  local sums = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
- once[154], once[152] = 0, 0
- local i = once[149]
+ once[155], once[153] = 0, 0
+ local i = once[150]
  while i ~= 0 do
   local m = S_members[i] or ld(S_members, i)
   local next_, over = m[8], F.pool_Pool_freeAt(at, m[4])
@@ -733,12 +740,12 @@ F.pool_Pool_weigh = function(at) -- internal/pool/members.go:262
    end
   end
   if over then F.pool_Pool_dropMember(i)
-  else once[152] = once[152] + F.pool_partOf(m[5]) end
+  else once[153] = once[153] + F.pool_partOf(m[5]) end
   i = next_
  end
  for k = 0, cfg[4] - 1 do
   local part = min(quo(sums[k+1] + 1099511627776 - 1, 1099511627776), 4096)
-  if part ~= once[k+156] then F.pool_Pool_withhold(k, at, part) end
+  if part ~= once[k+157] then F.pool_Pool_withhold(k, at, part) end
  end
  F.pool_Pool_scheduleWithheld()
 end
@@ -810,7 +817,7 @@ F.pool_Pool_poll = function(op) -- internal/pool/lifecycle.go:10
  if t == 0 then return end
  local t1_ = tk[23]
  if t1_ == 1 then
-  op[45], once[8] = 1, 1
+  op[46], once[8] = 1, 1
   if tk[9] > 0 then F.pool_Pool_scheduleWait(t, tk) end
  elseif t1_ == 2 then F.pool_Pool_hold(t, tk, op)
  elseif t1_ == 3 then
@@ -819,18 +826,18 @@ F.pool_Pool_poll = function(op) -- internal/pool/lifecycle.go:10
    if tk[33] == 0 then F.pool_Pool_live(t, tk) end
   end
   F.pool_ticket_report(tk, op)
- elseif t1_ == 4 then op[45] = 3 end
+ elseif t1_ == 4 then op[46] = 3 end
 end
 F.pool_Pool_touched = function(op) -- internal/pool/members.go:75
- if op[39] < 0 or op[31] < 0 or op[31] > 86400000000000 or op[40] < 0 then
+ if op[40] < 0 or op[31] < 0 or op[31] > 86400000000000 or op[41] < 0 then
   F.pool_refuse(op, 9, -1, 0)
   return 
  end
- if op[38] ~= 0 then
+ if op[39] ~= 0 then
   F.pool_Pool_leaves(op)
   return 
  end
- if op[40] ~= 0 and once[1] > op[40] then
+ if op[41] ~= 0 and once[1] > op[41] then
   F.pool_refuse(op, 7, -1, 0)
   return 
  end
@@ -858,13 +865,13 @@ F.pool_Pool_touched = function(op) -- internal/pool/members.go:75
  F.pool_Pool_link(i)
  if back then F.pool_Pool_weigh(once[1])
  else F.pool_Pool_scheduleWithheld() end
- F.pool_Pool_promise(m, op[39])
- op[45], op[56] = 0, m[6]
+ F.pool_Pool_promise(m, op[40])
+ op[46], op[57] = 0, m[6]
 end
 F.pool_Pool_cancel = function(op) -- internal/pool/lifecycle.go:69
  local t, tk = F.pool_Pool_lookup(op)
  if t == 0 then return end
- op[45] = 3
+ op[46] = 3
  local t1_ = tk[23]
  if t1_ == 1 then
   F.pool_Pool_leaveQueue(tk)
@@ -909,7 +916,7 @@ F.pool_Pool_answer = function(op) -- internal/pool/lifecycle.go:141
   F.pool_refuse(op, 9, -1, 0)
   return 
  end
- op[45] = 0
+ op[46] = 0
  if tk[27] ~= 0 then return end
  tk[27] = 1
  F.pool_headerTime_add(once, 29, once[1] - tk[4])
@@ -923,24 +930,25 @@ F.pool_Pool_answer = function(op) -- internal/pool/lifecycle.go:141
  end
  F.pool_Pool_judged(tk, op[33])
  F.pool_Pool_served(op)
+ F.pool_Pool_countAnswer(tk[12], op)
  F.pool_Pool_learn(op, tk, 9, tk[4], tk)
  if op[12] == 0 and F.pool_Pool_judge(op, tk, 9, tk[4], t) then F.pool_Pool_unexplained(tk, band(op[35], 20)) end
 end
-F.pool_Pool_close = function(op) -- internal/pool/lifecycle.go:173
+F.pool_Pool_close = function(op) -- internal/pool/lifecycle.go:174
  local t, tk = F.pool_Pool_lookup(op)
  if t == 0 then return end
  if tk[23] == 1 then
   F.pool_Pool_leaveQueue(tk)
   F.pool_Pool_end(t, tk)
-  op[45] = 3
+  op[46] = 3
   return 
  end
- op[45] = 3
+ op[46] = 3
  if tk[23] == 4 then return end
- if tk[27] ~= 0 or op[38] == 0 then F.pool_Pool_settle(tk, op, 12) end
+ if tk[27] ~= 0 or op[39] == 0 then F.pool_Pool_settle(tk, op, 12) end
  if tk[27] == 0 then
   F.pool_Pool_pausesLost(t, tk, false)
-  if op[38] ~= 0 or F.pool_Pool_strictly(tk) then
+  if op[39] ~= 0 or F.pool_Pool_strictly(tk) then
    F.pool_Pool_spend(t, tk)
    return 
   end
@@ -951,11 +959,12 @@ F.pool_Pool_observe = function(op) -- internal/pool/learn.go:10
  local s = F.pool_Pool_sessionOf(op[2])
  if op[3] == 0 then s[2] = s[2] + 1
  elseif op[3] <= s[2] then
-  op[45] = 3
+  op[46] = 3
   return 
  else s[2] = op[3] end
  F.pool_Pool_served(op)
  F.pool_Pool_withNames(op, function(who, who_o)
+  F.pool_Pool_countAnswer(who[who_o+3], op)
   F.pool_Pool_learn(op, who, who_o, once[1], nil)
   if op[12] == 0 then
    F.pool_Pool_judge(op, who, who_o, F.pool_Pool_since(op[35], who, who_o), 0)
@@ -967,30 +976,30 @@ F.pool_Pool_observe = function(op) -- internal/pool/learn.go:10
    F.pool_history_refused(once[1])
   end
  end)
- op[45] = 3
+ op[46] = 3
 end
 F.pool_Pool_pause = function(op) -- internal/pool/pauses.go:267
  if op[34] <= 0 then
   F.pool_refuse(op, 9, -1, 0)
   return 
  end
- if op[37] == "" then op[37] = "paused by hand" end
+ if op[38] == "" then op[38] = "paused by hand" end
  F.pool_Pool_withNames(op, function(who, who_o)
   local g = S_gates[F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5]))
   local wait = quo(op[34], 1000)
   if (F.pause_State_Allow(g, once[1]))[2] ~= 1 or g[2] < once[1] + wait then F.pool_Pool_setCause(g, op) end
   F.pause_State_Pause(g, once[1], wait)
  end)
- op[45] = 3
+ op[46] = 3
 end
 F.pool_Pool_resume = function(op) -- internal/pool/pauses.go:287
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if g[13] ~= 0 or not (once[146] ~= 0 and once[1] - once[146] < 3000000) then F.pause_State_Resume(g, once[1]) end
+  if g[13] ~= 0 or not (once[147] ~= 0 and once[1] - once[147] < 3000000) then F.pause_State_Resume(g, once[1]) end
   i = (S_gates[i] or ld(S_gates, i))[18]
  end
- op[45] = 3
+ op[46] = 3
 end
 F.pool_Pool_heartbeat = function(op) -- internal/pool/leases.go:74
  if cfg[49] == 0 or not F.pool_Pool_validMember(op) then
@@ -1003,7 +1012,7 @@ F.pool_Pool_heartbeat = function(op) -- internal/pool/leases.go:74
  local caller = F.pool_callers_of(agent)
  local rec = S_crecs[caller] or ld(S_crecs, caller)
  if rec[3] ~= 0 then F.pool_Pool_buryOne(rec[3]) end
- local code, at, free = 0, 0, F.pool_Pool_slotFree(user, rec[3], op[43])
+ local code, at, free = 0, 0, F.pool_Pool_slotFree(user, rec[3], op[44])
  if free > once[1] then code, at = 15, free
  elseif rec[3] == 0 and slabLen(S_leases) >= 131072 then code = 8 end
  if code ~= 0 then
@@ -1027,21 +1036,21 @@ F.pool_Pool_heartbeat = function(op) -- internal/pool/leases.go:74
  if agent ~= 0 then F.flat_Names_Drop(agent) end
  if l[2] ~= 0 then F.flat_Names_Drop(l[2]) end
  local old = l[3]
- l[2], l[3] = user, F.flat_Names_Hold(op[41])
+ l[2], l[3] = user, F.flat_Names_Hold(op[42])
  F.pool_lease_heldBy(l, op[2], l[3] == old and l[5] > once[1])
  if old ~= 0 then F.flat_Names_Drop(old) end
- F.pool_Pool_setWaits(l, op[42])
+ F.pool_Pool_setWaits(l, op[43])
  moved = moved or l[27] ~= op[9]
  l[27], rec[9] = op[9], op[9]
  l[5], l[6] = once[1] + cfg[49], 0
  if op[31] > 0 then l[5] = once[1] + quo(op[31], 1000) end
- if op[43] > 0 then l[6] = once[1] + quo(op[44], 1000) end
+ if op[44] > 0 then l[6] = once[1] + quo(op[45], 1000) end
  if moved then F.pool_Pool_countLiving() end
  once[op[9]+11] = once[op[9]+11] > l[5] and once[op[9]+11] or l[5]
- op[45] = 0
+ op[46] = 0
 end
 F.pool_Pool_leave = function(op) -- internal/pool/leases.go:201
- op[45] = 3
+ op[46] = 3
  if op[4] == "" or #op[4] > 256 then return end
  local agent = F.flat_Names_Hold(op[4])
  local i = (S_names[agent] or ld(S_names, agent))[2]
@@ -1061,14 +1070,14 @@ F.pool_Pool_launch = function(op) -- internal/pool/leases.go:296
   F.pool_refuse(op, 9, -1, 0)
   return 
  end
- op[45] = 0
- op[54] = F.policy_Scatter_Next(once, 18, once[1], quo(op[29], 1000))
+ op[46] = 0
+ op[55] = F.policy_Scatter_Next(once, 18, once[1], quo(op[29], 1000))
 end
 F.pool_Pool_forget = function(op) -- internal/pool/forget.go:23
- op[45] = 3
- if once[146] ~= 0 and once[1] - once[146] < 10000000 then return end
- once[146] = once[1]
- if op[37] == "" then op[37] = "the store lost its memory" end
+ op[46] = 3
+ if once[147] ~= 0 and once[1] - once[147] < 10000000 then return end
+ once[147] = once[1]
+ if op[38] == "" then op[38] = "the store lost its memory" end
  local g = S_gates[F.pool_Pool_pauseOf(0, 0, 0)] or ld(S_gates, F.pool_Pool_pauseOf(0, 0, 0))
  if (F.pause_State_Allow(g, once[1]))[2] ~= 1 or g[2] < once[1] + 3000000 then F.pool_Pool_setCause(g, op) end
  F.pause_State_Pause(g, once[1], 3000000)
@@ -1079,7 +1088,7 @@ F.pool_Pool_forget = function(op) -- internal/pool/forget.go:23
  end
 end
 F.pool_Pool_gone = function(op) -- internal/pool/sessions.go:100
- op[45] = 3
+ op[46] = 3
  local from = op[2]
  local to = from + (op[3] > 1 and op[3] or 1)
  do
@@ -1102,9 +1111,9 @@ F.pool_Pool_gone = function(op) -- internal/pool/sessions.go:100
  if weigh then F.pool_Pool_weigh(once[1]) end
  F.pool_Pool_scheduleWithheld()
 end
-F.pool_refuse = function(op, code, limit, at) -- internal/pool/pool.go:433
- op[45] = 2
- op[51], op[52], op[53], op[54] = code, 0, (limit + 128) % 256 - 128, at
+F.pool_refuse = function(op, code, limit, at) -- internal/pool/pool.go:436
+ op[46] = 2
+ op[52], op[53], op[54], op[55] = code, 0, (limit + 128) % 256 - 128, at
 end
 F.order_Queue_Wake = function(t) -- internal/order/park.go:45
  while counts[15] ~= 0 do
@@ -1186,8 +1195,8 @@ F.pool_wheel_nextDue = function(w, w_o) -- internal/pool/wheel.go:153
  if s == 0 then return 0 end
  return max(s, w[w_o+1] + 1) * 100000
 end
-F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:394
- local r, r_o = op, 44
+F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:397
+ local r, r_o = op, 45
  if once[26] ~= 0 then r[r_o+11] = (F.pool_Pool_holding(op, 1)) and 1 or 0 end
  if r[r_o+1] ~= 1 then return false end
  local t, tk = F.pool_Pool_lookup(op)
@@ -1217,7 +1226,7 @@ F.pool_Pool_defOf = function(in_) -- internal/pool/model.go:28
  if in_[28] == 0 then return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) end
  local m = S_models[in_[28]] or ld(S_models, in_[28])
  if m[10] == 0 then return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) end
- if m[9] ~= once[in_[11]+156] then m[9] = once[in_[11]+156] end
+ if m[9] ~= once[in_[11]+157] then m[9] = once[in_[11]+157] end
  return m
 end
 F.policy_Pace_Take = function(p, t, amount, size, window) -- internal/policy/pace.go:38
@@ -1407,6 +1416,7 @@ F.pool_Pool_FastDone = function(o) -- internal/pool/fast.go:191
  if answers then
   tk[27] = 1
   F.pool_headerTime_add(once, 29, once[1] - tk[4])
+  F.pool_Pool_countAccepted(tk[12], 1)
  end
  if o[4] == 0 then
   if answers then
@@ -1456,7 +1466,13 @@ F.pool_headerTime_add = function(h, h_o, d) -- internal/pool/header.go:18
  h[h_o+fmod(h[h_o+17], 16)+1] = d
  h[h_o+17] = h[h_o+17] + 1
 end
-F.pool_Pool_unasked = function(l, e, i) -- internal/pool/lotends.go:128
+F.pool_Pool_countAccepted = function(model, n) -- internal/pool/answers.go:78
+ local a = F.pool_Pool_answersOf(model)
+ a[3] = once[1]
+ local t1_, t1_o = F.pool_answers_span(a, once[1])
+ t1_[t1_o+2] = t1_[t1_o+2] + n
+end
+F.pool_Pool_unasked = function(l, e, i) -- internal/pool/lotends.go:138
  for limit = 0, e[5] - 1 do
   if e[7][(i * e[5] + limit)+1] > 0 and (limit >= l[13] or l[16][((e[6][i+1] - l[3]) * l[13] + limit)+1] == 0) then
    return true
@@ -1464,7 +1480,7 @@ F.pool_Pool_unasked = function(l, e, i) -- internal/pool/lotends.go:128
  end
  return false
 end
-F.pool_sums_giveUp = function(s, l, e, limit, from, to) -- internal/pool/lotends.go:138
+F.pool_sums_giveUp = function(s, l, e, limit, from, to) -- internal/pool/lotends.go:148
  local i = from
  while i < to do
   local amount = l[16][((e[6][i+1] - l[3]) * l[13] + limit)+1]
@@ -1476,7 +1492,7 @@ F.pool_sums_giveUp = function(s, l, e, limit, from, to) -- internal/pool/lotends
   i = i + 1
  end
 end
-F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s) -- internal/pool/lotends.go:149
+F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s) -- internal/pool/lotends.go:159
  local usual = s[5] == 1 and l[31][limit+1] == 1
  local w, first, amounts, states, numbers, used, uw = l[13], l[3], l[16], l[29], e[6], e[7], e[5]
  local unit, bound, gone, less, refs, i = s[8], e[3] ~= 0 and s[7] == 0, 0, 0, 0, from
@@ -1657,14 +1673,14 @@ F.pool_Pool_pausesLost = function(t, tk, unsent) -- internal/pool/pauses.go:151
   i = (S_gates[i] or ld(S_gates, i))[18]
  end
 end
-F.pool_Pool_lapse = function(tk) -- internal/pool/lifecycle.go:370
+F.pool_Pool_lapse = function(tk) -- internal/pool/lifecycle.go:371
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
   F.meter_Meter_Lapse(in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), tk[6] < once[1] and tk[6] or once[1], c, c_o)
  end
 end
-F.pool_Pool_finish = function(t, tk) -- internal/pool/lifecycle.go:268
+F.pool_Pool_finish = function(t, tk) -- internal/pool/lifecycle.go:269
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
@@ -1743,7 +1759,7 @@ end
 F.pool_Pool_freeAt = function(at, free) -- internal/pool/members.go:295
  free = (quo(free + 1000000 - 1, 1000000) * 1000000)
  if at >= free then return true end
- if once[154] == 0 or free < once[154] then once[154] = free end
+ if once[155] == 0 or free < once[155] then once[155] = free end
  return false
 end
 F.pool_Pool_lingers = function(limit) -- internal/pool/members.go:63
@@ -1790,10 +1806,10 @@ F.pool_Pool_withhold = function(limit, at, part) -- internal/pool/members.go:308
  end
 end
 F.pool_Pool_scheduleWithheld = function() -- internal/pool/members.go:233
- once[153] = once[154]
- if once[147] ~= 0 then
-  local at = F.pool_member_silentFrom((S_members[once[147]] or ld(S_members, once[147])))
-  if once[153] == 0 or at < once[153] then once[153] = at end
+ once[154] = once[155]
+ if once[148] ~= 0 then
+  local at = F.pool_member_silentFrom((S_members[once[148]] or ld(S_members, once[148])))
+  if once[154] == 0 or at < once[154] then once[154] = at end
  end
 end
 F.pause_State_pass = function(g, t) -- internal/pause/pause.go:96
@@ -1812,7 +1828,7 @@ F.pool_Pool_present = function(op) -- internal/pool/acquire.go:196
  if op[3] == 0 then
   s[2] = (s[2] > once[28] and s[2] or once[28]) + 1
   op[3] = s[2]
-  move(op, 45, op, 1, 2)
+  move(op, 46, op, 1, 2)
   return true
  end
  if op[3] > s[2] then
@@ -1830,7 +1846,7 @@ F.pool_Pool_newTicket = function(op) -- internal/pool/ticket.go:96
  t[5] = 9007199254740992
  t[24] = op[9]
  t[26] = (op[10] ~= 0) and 1 or 0
- t[31], t[32], t[34] = ((op[11] ~= 0) and 1 or 0), ((op[38] ~= 0) and 1 or 0), op[32]
+ t[31], t[32], t[34] = ((op[11] ~= 0) and 1 or 0), ((op[39] ~= 0) and 1 or 0), op[32]
  t[7], t[9] = quo(op[31], 1000), quo(op[30], 1000)
  t[16] = once[27]
  if op[29] >= 0 then t[5] = once[1] + quo(op[29], 1000) end
@@ -1919,26 +1935,26 @@ F.pool_Pool_enqueue = function(t, i, front) -- internal/pool/acquire.go:37
  t3_[6] = t3_[6] + 1
  F.pool_Pool_scheduleWait(t, tk)
  once[9] = (once[9] ~= 0 or F.order_Queue_IsFirst(tk[17])) and 1 or 0
- T[1][i+1][45], once[8] = 1, 1
+ T[1][i+1][46], once[8] = 1, 1
 end
 F.pool_Pool_keep = function(op) -- internal/pool/sessions.go:61
- op[45] = 4
+ op[46] = 4
  local i = F.pool_Pool_findSession(op[2])
  if i ~= 0 and not F.pool_Pool_past((S_sessions[i] or ld(S_sessions, i))) and op[30] <= 86400000000000 then
   local s = S_sessions[i] or ld(S_sessions, i)
   s[4] = max(s[4], once[1] + quo(op[30], 1000))
-  op[45] = 0
-  if s[5] == 0 then op[45] = 3 end
+  op[46] = 0
+  if s[5] == 0 then op[46] = 3 end
  end
 end
 F.pool_Pool_lookup = function(op) -- internal/pool/lifecycle.go:55
  local t, tk = F.pool_Pool_find(op, 1)
  if t == 0 then
-  op[45] = 4
+  op[46] = 4
   local i = F.pool_Pool_findSession(op[2])
   if i ~= 0 and op[3] ~= 0 then
    local s = S_sessions[i] or ld(S_sessions, i)
-   if op[3] <= s[2] and not (s[5] == 0 and s[8] == 0 and once[1] - s[3] >= 600000000) then op[45] = 3 end
+   if op[3] <= s[2] and not (s[5] == 0 and s[8] == 0 and once[1] - s[3] >= 600000000) then op[46] = 3 end
   end
  end
  return t, tk
@@ -1955,14 +1971,14 @@ F.pool_Pool_live = function(t, tk) -- internal/pool/acquire.go:177
  F.pool_Pool_schedule(t, tk, due)
 end
 F.pool_ticket_report = function(tk, op) -- internal/pool/acquire.go:187
- local r, r_o = op, 44
+ local r, r_o = op, 45
  r[r_o+1] = 0
  move(r, r_o+1, tk, 0, 2)
  r[r_o+5] = tk[4]
  r[r_o+6] = (tk[4] - tk[3]) * 1000
 end
 F.pool_Pool_leaves = function(op) -- internal/pool/members.go:123
- op[45] = 3
+ op[46] = 3
  local at = F.pool_Pool_findSession(op[2])
  if at == 0 or (S_sessions[at] or ld(S_sessions, at))[8] == 0 then return end
  local silent = (S_members[(S_sessions[at] or ld(S_sessions, at))[8]] or ld(S_members, (S_sessions[at] or ld(S_sessions, at))[8]))[2] ~= 0
@@ -1981,19 +1997,19 @@ F.pool_Pool_findSession = function(id) -- internal/pool/sessions.go:26
 end
 F.pool_Pool_link = function(i) -- internal/pool/members.go:190
  local m = S_members[i] or ld(S_members, i)
- m[7], m[8] = once[148], 0
- if once[148] ~= 0 then
-  local t1_ = (S_members[once[148]] or ld(S_members, once[148]))
+ m[7], m[8] = once[149], 0
+ if once[149] ~= 0 then
+  local t1_ = (S_members[once[149]] or ld(S_members, once[149]))
   t1_[8] = i
- else once[147] = i end
- once[148] = i
- once[150] = once[150] + 1
+ else once[148] = i end
+ once[149] = i
+ once[151] = once[151] + 1
 end
 F.pool_Pool_promise = function(m, known) -- internal/pool/members.go:160
  if known ~= 0 and known == m[6] then F.pool_Pool_setShare(m, known) end
- local free, want = quo(4503599627370496 - once[152], 4096), 0
- if free > 0 then want = quo((once[150] + 1) * 1099511627776 + free - 1, free) end
- local room = 4503599627370496 - once[151] + F.pool_partOf(m[5])
+ local free, want = quo(4503599627370496 - once[153], 4096), 0
+ if free > 0 then want = quo((once[151] + 1) * 1099511627776 + free - 1, free) end
+ local room = 4503599627370496 - once[152] + F.pool_partOf(m[5])
  if room <= 0 then want = 0
  elseif want > 0 and ((want == 0) and 0 or (4503599627370496 - fmod(4503599627370496, want)) / want) > room then
   want = quo(4503599627370496 + room - 1, room)
@@ -2053,7 +2069,7 @@ F.meter_Meter_Bind = function(m, d, r, t, c, c_o) -- internal/meter/charge.go:12
  end
  c[c_o+3], c[c_o+2] = 0, t
 end
-F.pool_Pool_changed = function(c, c_o) -- internal/pool/lifecycle.go:282
+F.pool_Pool_changed = function(c, c_o) -- internal/pool/lifecycle.go:283
  return band(cfg[61], (1 * 2^(c[c_o+5]))) == 0 and F.order_Queue_Unpark(c[c_o+4])
 end
 F.pool_Pool_judged = function(tk, v) -- internal/pool/history.go:148
@@ -2073,11 +2089,29 @@ F.pool_Pool_served = function(op) -- internal/pool/trouble.go:10
  local t1_ = op[33]
  if t1_ == 7 or t1_ == 3 or t1_ == 5 then F.pool_Pool_fail(op)
  elseif t1_ == 6 then
-  if op[37] ~= "" then F.pool_Pool_fail(op) end
+  if op[38] ~= "" and op[37] == 0 then F.pool_Pool_fail(op) end
  elseif t1_ == 0 then
  else F.pool_Pool_endFailures() end
 end
-F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go:53
+F.pool_Pool_countAnswer = function(model, op) -- internal/pool/answers.go:85
+ if op[33] == 0 or op[33] == 7 then return end
+ if op[37] == 0 then
+  F.pool_Pool_countAccepted(model, 1)
+  return 
+ end
+ local a = F.pool_Pool_answersOf(model)
+ a[3], a[4] = once[1], once[1]
+ local s, s_o = F.pool_answers_span(a, once[1])
+ local status = (op[37] + 2147483648) % 4294967296 - 2147483648
+ s[s_o+5] = (s[s_o+5] ~= 0 or (s[s_o+3] > 0 and s[s_o+4] ~= status)) and 1 or 0
+ s[s_o+2] = s[s_o+2] + 1
+ s[s_o+3] = s[s_o+3] + 1
+ s[s_o+4] = status
+ local old = a[2]
+ a[2] = F.flat_Names_Hold(sub(op[38], 1, (#op[38] < 256 and #op[38] or 256)))
+ if old ~= 0 then F.flat_Names_Drop(old) end
+end
+F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go:54
  for i = 0, #op[36] - 1 do
   repeat
    local o = op[36][i+1]
@@ -2140,7 +2174,7 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses
  end
  return false
 end
-F.pool_Pool_unexplained = function(tk, scope) -- internal/pool/learn.go:171
+F.pool_Pool_unexplained = function(tk, scope) -- internal/pool/learn.go:172
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
@@ -2156,7 +2190,7 @@ F.pool_Pool_unexplained = function(tk, scope) -- internal/pool/learn.go:171
   end
  end
 end
-F.pool_Pool_settle = function(tk, amounts, amounts_o) -- internal/pool/lifecycle.go:207
+F.pool_Pool_settle = function(tk, amounts, amounts_o) -- internal/pool/lifecycle.go:208
  local known = false
  for i = 0, cfg[4] - 1 do known = known or amounts[amounts_o+i+1] ~= 0 end
  if not known then return end
@@ -2183,7 +2217,7 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o) -- internal/pool/lifecycle
   F.order_Queue_Settled(at, before, after)
  end
 end
-F.pool_Pool_strictly = function(tk) -- internal/pool/lifecycle.go:287
+F.pool_Pool_strictly = function(tk) -- internal/pool/lifecycle.go:288
  if cfg[50] == 0 then return false end
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2191,7 +2225,7 @@ F.pool_Pool_strictly = function(tk) -- internal/pool/lifecycle.go:287
  end
  return false
 end
-F.pool_Pool_spend = function(t, tk) -- internal/pool/lifecycle.go:301
+F.pool_Pool_spend = function(t, tk) -- internal/pool/lifecycle.go:302
  local held = false
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2214,7 +2248,7 @@ F.pool_Pool_withNames = function(op, f) -- internal/pool/pauses.go:297
  if who[3] ~= 0 then F.flat_Names_Drop(who[3]) end
  if who[5] ~= 0 then F.flat_Names_Drop(who[5]) end
 end
-F.pool_Pool_since = function(scope, who, who_o) -- internal/pool/learn.go:40
+F.pool_Pool_since = function(scope, who, who_o) -- internal/pool/learn.go:41
  local n_scope, model, key = F.pool_gateScope(scope, who[who_o+3], who[who_o+5])
  scope = n_scope
  local i = once[26]
@@ -2227,7 +2261,7 @@ F.pool_Pool_since = function(scope, who, who_o) -- internal/pool/learn.go:40
  end
  return once[1]
 end
-F.pool_Pool_unbrief = function(who, who_o) -- internal/pool/learn.go:151
+F.pool_Pool_unbrief = function(who, who_o) -- internal/pool/learn.go:152
  for i = 0, cfg[4] - 1 do
   if band(cfg[61], (1 * 2^(i))) ~= 0 then
    local at, per = unscoped[i][1], (S_limits[i+1] or ld(S_limits, i+1))[7]
@@ -2273,7 +2307,7 @@ F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:47
  return i
 end
 F.pool_Pool_setCause = function(g, op) -- internal/pool/pauses.go:256
- local cause = op[37]
+ local cause = op[38]
  if cause == "" then cause = F.store_Verdict_String(op[33]) end
  local old = g[16]
  g[16] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
@@ -2292,13 +2326,13 @@ F.pause_State_Resume = function(g, t) -- internal/pause/pause.go:284
  g[4], g[5] = 0, 0
 end
 F.pool_Pool_validMember = function(op) -- internal/pool/leases.go:133
- if op[4] == "" or max(#op[4], #op[5], #op[41]) > 256 or #op[42] > 16 then return false end
- local t2_ = op[42]
+ if op[4] == "" or max(#op[4], #op[5], #op[42]) > 256 or #op[43] > 16 then return false end
+ local t2_ = op[43]
  for t1_ = 0, #t2_ - 1 do
   local name = t2_[t1_+1]
   if name == "" or #name > 256 then return false end
  end
- local s = copy_(op, 42, 2)
+ local s = copy_(op, 43, 2)
  return op[9] < cfg[3] and op[31] >= 0 and op[31] <= 86400000000000 and s[1] >= 0 and s[1] <= 1048576 and (s[1] == 0 or (s[2] > 0 and s[2] <= 86400000000000))
 end
 F.pool_Pool_bury = function() -- internal/pool/leases.go:244
@@ -2391,8 +2425,8 @@ F.pool_Pool_countLiving = function() -- internal/pool/leases.go:281
  end
 end
 F.pool_Pool_handOn = function(l, op) -- internal/pool/leases.go:226
- if op[41] == "" or l[5] <= once[1] then return false
- elseif l[7] ~= op[2] or F.flat_Names_Text(l[3]) ~= op[41] then
+ if op[42] == "" or l[5] <= once[1] then return false
+ elseif l[7] ~= op[2] or F.flat_Names_Text(l[3]) ~= op[42] then
   if l[8] == op[2] then l[8] = 0 end
   return true
  elseif l[8] == 0 or l[9] <= once[1] then return false end
@@ -2425,13 +2459,13 @@ F.policy_Scatter_Next = function(s, s_o, t, window) -- internal/policy/scatter.g
  return at
 end
 F.pool_Pool_lose = function(i) -- internal/pool/forget.go:46
- if once[146] == 0 then return end
+ if once[147] == 0 then return end
  local limit = (S_insts[i] or ld(S_insts, i))[11]
  if not (band(cfg[61], (1 * 2^(limit))) ~= 0 and (S_defs[limit+1] or ld(S_defs, limit+1))[2] ~= 2 and cfg[limit+62] <= 600000000) then
   return 
  end
  local in_, d, r = F.pool_Pool_touch(i)
- F.meter_Meter_Lose(in_, d, r, once[1], once[146])
+ F.meter_Meter_Lose(in_, d, r, once[1], once[147])
 end
 F.pool_Pool_died = function(i) -- internal/pool/members.go:143
  local m = S_members[i] or ld(S_members, i)
@@ -2773,13 +2807,13 @@ F.policy_Breaker_Sent = function(b, b_o, t) -- internal/policy/breaker.go:204
  if b[b_o+9] ~= 0 and t - b[b_o+13] < 10000000 then b[b_o+14] = b[b_o+14] + 1 end
 end
 F.pool_Pool_past = function(s) return s[5] == 0 and s[8] == 0 and once[1] - s[3] >= 600000000 end -- internal/pool/sessions.go:180
-F.pool_Pool_unstated = function(tk, o) -- internal/pool/fast.go:263
+F.pool_Pool_unstated = function(tk, o) -- internal/pool/fast.go:264
  local n = 0
  for limit = 0, cfg[4] - 1 do if o[limit+5] > 0 then n = n + 1 end end
  for k = 0, tk[25] - 1 do if o[tk[(k)*5+40]+5] > 0 then n = n - 1 end end
  return n > 0
 end
-F.pool_Pool_bindFast = function(in_, s, c, c_o) -- internal/pool/fast.go:279
+F.pool_Pool_bindFast = function(in_, s, c, c_o) -- internal/pool/fast.go:280
  if (c[c_o+3] == 1 and s[5] == 1) then
   s[11] = s[11] + c[c_o+1]
   s[12] = s[12] + c[c_o+1]
@@ -2798,11 +2832,11 @@ F.pool_Pool_noted = function(tk) -- internal/pool/history.go:176
  end
  return pd
 end
-F.pool_Pool_keptLess = function(s, in_, class, granted, amount) -- internal/pool/fast.go:343
+F.pool_Pool_keptLess = function(s, in_, class, granted, amount) -- internal/pool/fast.go:344
  if s[6] == 2 then F.pool_Pool_tookLess(class, granted, in_, amount)
  elseif class > 0 then s[14] = s[14] - amount end
 end
-F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd) -- internal/pool/fast.go:301
+F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd) -- internal/pool/fast.go:302
  if s[5] == 4 then
   if c[c_o+3] == 1 then
    s[11] = s[11] + c[c_o+1]
@@ -2816,7 +2850,7 @@ F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd) -- internal/poo
  if s[8] >= 0 and pd ~= nil then pd[s[8]+12] = max(pd[s[8]+12] + more, 0) end
  if s[6] ~= 0 then F.pool_Pool_keptLess(s, in_, tk[24], tk[4], -more) end
 end
-F.pool_Pool_endFast = function(t, tk) -- internal/pool/fast.go:353
+F.pool_Pool_endFast = function(t, tk) -- internal/pool/fast.go:354
  F.pool_wheel_remove(once, 133, tk)
  if tk[10] ~= 0 then F.flat_Names_Drop(tk[10]) end
  if tk[12] ~= 0 then
@@ -2839,6 +2873,38 @@ F.pool_Pool_endFast = function(t, tk) -- internal/pool/fast.go:353
  tk[27], tk[26], tk[31] = 0, 0, 0
  slabRecycle(S_tickets, t)
 end
+F.pool_Pool_answersOf = function(model) -- internal/pool/answers.go:37
+ do
+  local i = once[146]
+  if i ~= 0 and (S_answers[i] or ld(S_answers, i))[1] == model then return S_answers[i] or ld(S_answers, i) end
+ end
+ local oldest, i = 0, 1
+ while i < slabEnd(S_answers) do
+  local a = S_answers[i] or ld(S_answers, i)
+  if a[1] == model then
+   once[146] = i
+   return a
+  end
+  if oldest == 0 or a[3] < (S_answers[oldest] or ld(S_answers, oldest))[3] then oldest = i end
+  i = i + 1
+ end
+ if slabLen(S_answers) < 16 or (model == once[113] and slabLen(S_answers) == 16) then once[146] = slabNew(S_answers)
+ elseif (S_answers[oldest] or ld(S_answers, oldest))[3] > once[1] - 70000000 then
+  return F.pool_Pool_answersOf(once[113])
+ else once[146] = oldest end
+ local a = S_answers[once[146]] or ld(S_answers, once[146])
+ if a[1] ~= 0 then F.flat_Names_Drop(a[1]) end
+ if a[2] ~= 0 then F.flat_Names_Drop(a[2]) end
+ clear_(a, 0, 39)
+ a[1] = model ~= 0 and F.flat_Names_Keep(model) or 0
+ return a
+end
+F.pool_answers_span = function(a, now_) -- internal/pool/answers.go:68
+ local at = ((now_ - fmod(now_, 10000000)) / 10000000) % 4294967296
+ local s, s_o = a, ((at % 7))*5+4
+ if s[s_o+1] ~= at then s[s_o+1], s[s_o+2], s[s_o+3], s[s_o+4], s[s_o+5] = at, 0, 0, 0, 0 end
+ return s, s_o
+end
 F.pool_Pool_usedLess = function(l, k, unit, less) -- internal/pool/tallies.go:128
  local t = T[7][l[28][k+1]+1]
  if t[5] == 0 or t[2] ~= l[23] or t[3] ~= l[19] then
@@ -2851,7 +2917,7 @@ F.pool_Pool_usedLess = function(l, k, unit, less) -- internal/pool/tallies.go:12
  t[unit+15] = t[unit+15] - less
  if t[7] == 0 then F.pool_Pool_mark(t) end
 end
-F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound) -- internal/pool/lotends.go:186
+F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound) -- internal/pool/lotends.go:196
  if gone == 0 then return end
  s[11] = s[11] + gone
  s[2] = s[2] + less
@@ -2861,7 +2927,7 @@ F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound) -- internal/pool
  else s[12] = s[12] + (gone - less) end
  if less ~= 0 and s[6] ~= 0 then F.pool_Pool_keptLess(s, in_, l[8], l[17], less) end
 end
-F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual) -- internal/pool/lotends.go:204
+F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual) -- internal/pool/lotends.go:214
  local c = {amount,l[32][limit+1],l[31][limit+1] % 256}
  if l[29][k+1] > 0 and c[3] == 1 and s[7] == 0 then c[2], c[3] = l[29][k+1], 0 end
  if c[3] == 0 and actual == amount then return end
@@ -3069,14 +3135,14 @@ F.pool_Pool_sweepSession = function() -- internal/pool/sessions.go:196
  once[27] = 0
 end
 F.pool_Pool_setShare = function(m, share) -- internal/pool/members.go:184
- once[151] = once[151] + (((share == 0) and 0 or (4503599627370496 - fmod(4503599627370496, share)) / share) - F.pool_partOf(m[5]))
+ once[152] = once[152] + (((share == 0) and 0 or (4503599627370496 - fmod(4503599627370496, share)) / share) - F.pool_partOf(m[5]))
  m[5] = share
 end
 F.pool_Pool_setPart = function(limit, part) -- internal/pool/members.go:327
  local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))
- once[limit+156], t1_[9] = part, part
- once[155] = once[155] + 1
- cfg[85] = once[155]
+ once[limit+157], t1_[9] = part, part
+ once[156] = once[156] + 1
+ cfg[85] = once[156]
  once[9] = 1
 end
 F.meter_Meter_Rerate = function(m, d) -- internal/meter/withheld.go:34
@@ -3300,7 +3366,7 @@ F.pool_Pool_fail = function(op) -- internal/pool/trouble.go:32
  if once[140] < 1000000 then once[140] = once[140] + 1 end
  once[141] = (once[141] ~= 0 or op[33] == 7) and 1 or 0
  once[142] = (unpaid) and 1 or 0
- local cause = op[37]
+ local cause = op[38]
  if cause == "" then cause = F.store_Verdict_String(op[33]) end
  local old = once[143]
  once[143] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
@@ -3322,7 +3388,7 @@ F.pool_Pool_learnCrowd = function(o, made) -- internal/pool/crowd.go:98
  end
  if o[3] >= 0 and o[3] < in_[1] then F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, in_[1] - o[3], true) end
 end
-F.pool_Pool_learnSize = function(i, in_, d, l, size) -- internal/pool/learn.go:126
+F.pool_Pool_learnSize = function(i, in_, d, l, size) -- internal/pool/learn.go:127
  if size <= 0 or size > 1099511627776 then return end
  local burst = l[5]
  if l[4] > 0 and l[11] == 0 then
@@ -3402,13 +3468,13 @@ F.meter_Meter_Believe = function(m, d, used) -- internal/meter/observe.go:86
  m[9] = m[9] < used and m[9] or used
  return true
 end
-F.pool_Pool_sample = function(in_, d, r, remaining, own) -- internal/pool/learn.go:101
+F.pool_Pool_sample = function(in_, d, r, remaining, own) -- internal/pool/learn.go:102
  if not ((d[1] == 2 and in_[8] ~= 0)) or cfg[87] == 0 then return end
  local st = F.pool_Pool_stockOf(in_)
  F.policy_Breaker_Sample(st, 9, (F.pool_Pool_rule()), once[1], remaining, in_[4] + own)
  F.pool_Pool_judgeStock(st, in_, F.meter_Meter_Room(in_, d, r))
 end
-F.pool_ticket_cost = function(tk, limit) -- internal/pool/learn.go:111
+F.pool_ticket_cost = function(tk, limit) -- internal/pool/learn.go:112
  if tk ~= nil then
   for k = 0, tk[25] - 1 do
    local c, c_o = tk, (k)*5+35
@@ -3519,7 +3585,7 @@ F.meter_Ring_Odd = function(r, d, t) -- internal/meter/ring.go:143
  if again then r[5], r[6] = min(r[5] + 50, 500), t end
  return again
 end
-F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o) -- internal/pool/lifecycle.go:246
+F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o) -- internal/pool/lifecycle.go:247
  local stated = 0
  for k = 0, tk[25] - 1 do stated = bor(stated, (1 * 2^(tk[(k)*5+40]))) end
  for limit = 0, cfg[4] - 1 do
@@ -3872,7 +3938,7 @@ F.order_Share = function(amount, ahead) -- internal/order/ahead.go:84
 end
 F.pool_Pool_estimate = function(in_, d, r, before, need) -- internal/pool/serve.go:262
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
- if d[9] ~= 0 then at = min(at, once[154] > once[1] and once[154] or once[1]) end
+ if d[9] ~= 0 then at = min(at, once[155] > once[1] and once[155] or once[1]) end
  return at
 end
 F.pool_holdCode = function(ph) -- internal/pool/pauses.go:307
@@ -3959,8 +4025,8 @@ F.meter_Meter_Used = function(m, d, r) -- internal/meter/meter.go:47
 end
 F.order_Queue_Waiting = function(c) return counts[c+5] end -- internal/order/queue.go:199
 F.meter_Meter_less = function(m, cut) return m[1] - F.meter_ceilDiv(mul(m[1], cut), 1000) end -- internal/meter/meter.go:99
-F.pool_sums_leaves = function(s, room) if s[5] ~= 0 then s[2] = room end end -- internal/pool/fast.go:294
-F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered) -- internal/pool/fast.go:325
+F.pool_sums_leaves = function(s, room) if s[5] ~= 0 then s[2] = room end end -- internal/pool/fast.go:295
+F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered) -- internal/pool/fast.go:326
  F.pool_Pool_enterSums(s)
  local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
  if in_[1] > 0 then actual = min(actual, 8 * in_[1]) end
