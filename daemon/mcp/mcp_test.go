@@ -173,7 +173,7 @@ func TestMayIStartNewWork(t *testing.T) {
 		"its model": {func(g *gate) {
 			g.status.Resources[0].Gates = []inspect.PauseStatus{{Scope: "model=m", Phase: "paused", Until: &later}}
 		}, me, `{"model":"m"}`, false, "api m is paused"},
-		"failing":   {func(g *gate) { g.status.Resources[0].State, g.status.Resources[0].Reason = inspect.StateFailing, "TLS" }, me, `{}`, false, "api is failing: TLS."},
+		"failing": {func(g *gate) { g.status.Resources[0].State, g.status.Resources[0].Reason = inspect.StateFailing, "TLS" }, me, `{}`, false, "api is failing: TLS."},
 		"other model": {func(g *gate) {
 			g.status.Resources[0].State, g.status.Resources[0].Reason, g.status.Resources[0].FailingModel = inspect.StateFailing, "model bad: 5 of 5 answered 404 Not Found", "bad"
 		}, me, `{}`, true, "api is failing: model bad: 5 of 5 answered 404 Not Found."},
