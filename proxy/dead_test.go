@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/sluicehq/sluice"
@@ -101,5 +103,25 @@ func TestDeadProviders(t *testing.T) {
 				t.Errorf("events: failed %v, failing %v, of %+v", failed, failing, events)
 			}
 		})
+	}
+}
+
+// A gate that can open no more files is at fault itself: 503 with a reason, where it answered 502 and said that the provider
+// fails.
+func TestAGateWithoutFilesBlamesItself(t *testing.T) {
+	r := begin(t, perMinute(100), hello, func(o *proxy.Options) {
+		api := o.Resources["api"]
+		api.Retry.Attempts = 1
+		o.Resources["api"] = api
+		o.Base = roundTripper(func(*http.Request) (*http.Response, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+		})
+	})
+	resp, text := r.get("/@a/api/")
+	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(text, "can open no more files") || !strings.Contains(text, "ulimit -n") || resp.Header.Get("Retry-After") != "1" {
+		t.Errorf("%d %v %s", resp.StatusCode, resp.Header, text)
+	}
+	if s := r.status(); s.State == inspect.StateFailing {
+		t.Errorf("the provider is blamed: %s", s.Reason)
 	}
 }

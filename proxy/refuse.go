@@ -73,6 +73,12 @@ func refusalOf(err error) *refusal {
 // badGateway returns the refusal for a provider that cannot be reached. It says what went wrong, without addresses, and
 // what happens next.
 func badGateway(err error) *refusal {
+	if upstream.OutOfFiles(err) {
+		return &refusal{
+			status: http.StatusServiceUnavailable, after: time.Second, message: "this gate can open no more files, so there is no connection to the provider",
+			hint: "raise the limit on open files of sluice serve (ulimit -n): it needs 4 for each resource and 2 for each request in progress",
+		}
+	}
 	f := &refusal{status: http.StatusBadGateway, message: "the provider cannot be reached: " + unreached(err)}
 	f.hint = "the gate tries every new request; sluice status says failing until one succeeds"
 	if upstream.Kind(err) == upstream.Timeout {

@@ -93,8 +93,8 @@ func (f *flight) unreachable(a *attempt, err error) {
 		return
 	case a.hung:
 		return // already reported
-	case f.payload.broken.Load():
-		return // the client's fault
+	case f.payload.broken.Load(), upstream.OutOfFiles(err):
+		return // the client's fault, or this machine's
 	}
 	f.report(f.ask, a.began, err)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/sluicehq/sluice/eventlog"
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/inside"
+	"github.com/sluicehq/sluice/internal/upstream"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/scaler"
 	"github.com/sluicehq/sluice/store"
@@ -159,7 +160,11 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 	if err != nil {
 		s.endTelling()
 		_ = s.log.Close() // the log is empty
-		return nil, at.openFailure(err)
+		failed := at.openFailure(err)
+		if upstream.OutOfFiles(err) {
+			failed = tooFewFiles(failed, len(c.Resources))
+		}
+		return nil, failed
 	}
 	s.store = s.gate.Store()
 	maps.Copy(s.limits, inside.Of(s.gate).Others())

@@ -27,7 +27,14 @@ const (
 // Kinds returns all kinds.
 func Kinds() []string { return []string{DNS, Refused, Connect, TLS, Reset, Timeout, Other, Status} }
 
-// Kind returns the kind of an error. It is empty for nil, and for a request that its caller cancelled.
+// OutOfFiles reports whether a request failed because this process or machine can open no more files, sockets among
+// them. That says nothing of the provider.
+func OutOfFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || err != nil && has(err, "too many open files")
+}
+
+// Kind returns the kind of an error. It is empty for nil, for a request that its caller cancelled, and if this process
+// can open no more files.
 func Kind(err error) string {
 	var (
 		dns   *net.DNSError
@@ -36,7 +43,7 @@ func Kind(err error) string {
 		alert tls.AlertError
 	)
 	switch {
-	case err == nil, errors.Is(err, context.Canceled):
+	case err == nil, errors.Is(err, context.Canceled), OutOfFiles(err):
 		return ""
 	case errors.As(err, &dns):
 		return DNS

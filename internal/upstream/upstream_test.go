@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/textproto"
 	"net/url"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,6 +59,19 @@ func TestKinds(t *testing.T) {
 }
 
 // Real errors of net/http are classified correctly.
+// A process that can open no more files says nothing of a provider.
+func TestNoMoreFilesIsNoKind(t *testing.T) {
+	dial := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+	for _, err := range []error{dial, &url.Error{Op: "Get", URL: "http://x.test", Err: dial}, &net.DNSError{Err: "dial udp: socket: too many open files", Name: "x.test"}} {
+		if !OutOfFiles(err) || Kind(err) != "" {
+			t.Errorf("%v is %q", err, Kind(err))
+		}
+	}
+	if OutOfFiles(nil) || OutOfFiles(io.EOF) {
+		t.Error("another error counts")
+	}
+}
+
 func TestKindsOfRealErrors(t *testing.T) {
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	defer secure.Close()

@@ -131,6 +131,8 @@ func refuseReach(w http.ResponseWriter, host string, err error) {
 	switch {
 	case errors.Is(err, errPrivate):
 		status, hint = http.StatusForbidden, "addresses of this machine and of private networks are for clients on this machine; add the host as the upstream of a resource"
+	case upstream.OutOfFiles(err):
+		status, hint = http.StatusServiceUnavailable, "raise the limit on open files of sluice serve (ulimit -n): each tunnel needs 2"
 	case upstream.Kind(err) == upstream.Timeout:
 		status = http.StatusGatewayTimeout
 	}

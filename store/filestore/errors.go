@@ -102,6 +102,8 @@ func hintFor(err error, path string) string {
 		return "is /proc mounted, and /proc/sys in it? A systemd unit hides it with ProcSubset=pid: remove that line"
 	case noRoom(err):
 		return "make room on that disk: nothing was granted, and nothing that was charged is lost"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return "raise the limit on open files (ulimit -n 1024): each resource takes 4"
 	case errors.Is(err, syscall.EROFS):
 		return "choose a directory that can be written with --store file:PATH"
 	case errors.Is(err, fs.ErrNotExist):
