@@ -127,6 +127,11 @@ func (r *resource) tellSend(ctx context.Context, req *Request, t *Ticket) {
 	t.note.req = *req
 	if held := t.note.held; held.Code != store.CodeNone {
 		e.Reason, e.Limit = held.Code.String(), r.limitName(held.Limit)
+		if r.settings.passing { // its caller sends when this process has ended
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, levelWithin)
+			defer cancel()
+		}
 		e.Used, e.Size = r.level(ctx, held.Limit)
 	}
 	if t.note.slowedBy != "" {
@@ -260,6 +265,9 @@ type levels struct {
 
 // levelsFor is how long the cached levels are valid.
 const levelsFor = time.Second
+
+// levelWithin is how long a program that makes one request waits for the levels when it has been granted.
+const levelWithin = 20 * time.Millisecond
 
 // level returns how much of a limit was used a moment ago, and its size.
 func (r *resource) level(ctx context.Context, limit int8) (used, size int64) {

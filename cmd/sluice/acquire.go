@@ -159,6 +159,7 @@ type grantJSON struct {
 	Resource string      `json:"resource"`
 	Agent    string      `json:"agent"`
 	Class    string      `json:"class"`
+	Granted  time.Time   `json:"granted_at"` // from then on the request has its time to arrive
 	WaitedMS int64       `json:"waited_ms"`
 	Limits   []levelJSON `json:"limits"`
 }
@@ -170,6 +171,9 @@ type levelJSON struct {
 	Limit     *int64 `json:"limit"` // nil means unknown
 	Remaining *int64 `json:"remaining"`
 }
+
+// levelsWithin is how long a granted command waits to learn what remains of the limits.
+const levelsWithin = 100 * time.Millisecond
 
 func (s *session) printGrant(ctx context.Context, w io.Writer, req sluice.Request, t sluice.Ticket, held, asJSON bool) error {
 	if !asJSON {
@@ -184,9 +188,13 @@ func (s *session) printGrant(ctx context.Context, w io.Writer, req sluice.Reques
 		return written(err)
 	}
 	grant := grantJSON{
-		Ticket: t.ID(), Resource: req.Resource, Agent: req.Agent, Class: s.className(req.Class), WaitedMS: t.Waited().Milliseconds(), Limits: []levelJSON{},
+		Ticket: t.ID(), Resource: req.Resource, Agent: req.Agent, Class: s.className(req.Class), Granted: t.GrantedAt().UTC(), WaitedMS: t.Waited().Milliseconds(),
+		Limits: []levelJSON{},
 	}
-	// The ticket is granted in any case, so levels that cannot be read are left out.
+	// The ticket is granted in any case, so levels that cannot be read soon are left out: the time in which the request
+	// has to arrive is running.
+	ctx, cancel := context.WithTimeout(ctx, levelsWithin)
+	defer cancel()
 	if status, err := s.gate.Resource(ctx, req.Resource); err == nil {
 		for _, l := range status.Limits {
 			if req.In(l.Scope) {

@@ -162,6 +162,9 @@ func (p *Pool) grant(t int32, tk *ticket, counts bool) {
 
 // hold gives a granted ticket to the caller of op. If the acquire said that no report will follow, hold also spends it.
 func (p *Pool) hold(t int32, tk *ticket, op *store.Op) {
+	if tk.once && tk.granted < p.now {
+		p.regrant(tk)
+	}
 	tk.state = stateHeld
 	p.live(t, tk)
 	tk.report(op)
@@ -170,6 +173,19 @@ func (p *Pool) hold(t int32, tk *ticket, op *store.Op) {
 		p.spend(t, tk)
 		p.stirred = true
 	}
+}
+
+// regrant moves a grant to now, when its caller collects it. A spent ticket cannot be renewed, so the time that its
+// request has to arrive begins when the caller can send it.
+func (p *Pool) regrant(tk *ticket) {
+	for k := range tk.n {
+		c := &tk.charges[k]
+		amount := c.Amount
+		in, d, r := p.touchCharge(c)
+		in.Refund(d, r, p.now, &c.Charge)
+		c.Charge = in.Take(d, r, p.now, amount, p.header.slowerThan(d, r))
+	}
+	tk.granted = p.now
 }
 
 // live schedules a held ticket for the end of its time to live. A ticket tied to its session's heartbeat is checked

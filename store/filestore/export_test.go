@@ -150,6 +150,12 @@ func (s *Store) pool(name string) *state {
 // TryLock takes the kernel's lock of an open file, if it is free.
 func TryLock(f *os.File) error { return tryLock(descriptorOf(f)) }
 
+// WaitLock waits for the lock of an open file.
+func WaitLock(f *os.File, patience time.Duration, holder func() int64) error {
+	_, err := newLock(descriptorOf(f), patience).take(context.Background(), holder)
+	return err
+}
+
 // Unlock gives it back.
 func Unlock(f *os.File) { unlock(descriptorOf(f)) }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/store"
@@ -18,6 +19,7 @@ type handle struct {
 	session uint64
 	watch   atomic.Pointer[func([]store.ID)]
 	closed  atomic.Bool
+	oneShot bool // it ends with its one request
 	limits  []store.Limit
 	places  limitmap.Map // maps this session's limits to the pool's; guarded by the state's lock
 }
@@ -73,7 +75,7 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 		if err != nil {
 			return err
 		}
-		h = &handle{state: st, session: session, limits: spec.Limits}
+		h = &handle{state: st, session: session, limits: spec.Limits, oneShot: spec.OneShot}
 		st.sessions[h.session] = h
 		st.said.Add(session, &spec)
 		for _, each := range st.sessions { // the pool's limits may have changed order
@@ -182,7 +184,9 @@ func (h *handle) Close() error {
 	}
 	st := h.state
 	s := st.store
-	err := st.leave(h)
+	ctx, cancel := st.leavesWithin(h)
+	defer cancel()
+	err := st.leave(ctx, h)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st.mu.Lock()
@@ -192,11 +196,26 @@ func (h *handle) Close() error {
 		return err
 	}
 	delete(s.pools, st.name)
-	return errors.Join(err, st.shut())
+	return errors.Join(err, st.shut(ctx))
+}
+
+// hurry is how long a command that makes one request waits for the lock when it leaves. Its caller sends the request
+// when the command has ended, and the time in which the request has to arrive is running.
+const hurry = 20 * time.Millisecond
+
+// leavesWithin bounds how long a session may take to leave. One that gives up leaves what a killed process leaves, which
+// the others put in order.
+func (st *state) leavesWithin(h *handle) (context.Context, context.CancelFunc) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if h.oneShot && len(st.waiting) == 0 {
+		return context.WithTimeout(context.Background(), hurry)
+	}
+	return context.Background(), func() {}
 }
 
 // leave ends a session and cancels its waiting requests.
-func (st *state) leave(h *handle) error {
+func (st *state) leave(ctx context.Context, h *handle) error {
 	st.mu.Lock()
 	if st.closed {
 		st.mu.Unlock()
@@ -204,7 +223,7 @@ func (st *state) leave(h *handle) error {
 	}
 	var waiting []store.ID
 	member := false
-	err := st.locked(context.Background(), func() error {
+	err := st.locked(ctx, func() error {
 		waiting, member = st.core.WaitingOf(h.session), st.core.IsMember(h.session)
 		if st.said.Drop(h.session) {
 			st.publish(st.said.Specs())
@@ -213,6 +232,10 @@ func (st *state) leave(h *handle) error {
 		return nil
 	})
 	delete(st.sessions, h.session)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		st.said.Drop(h.session)
+		err = nil
+	}
 	st.tell()
 	if member && err == nil {
 		err = st.apply(context.Background(), nil, []store.Op{{Kind: store.OpTouch, ID: store.ID{Session: h.session}, Spent: true}})
@@ -249,23 +272,25 @@ func (st *state) close() error {
 			return nil
 		})
 		st.mu.Unlock()
-		errs = append(errs, st.leave(h))
+		errs = append(errs, st.leave(context.Background(), h))
 		if f := h.watch.Load(); f != nil && len(waiting) > 0 {
 			(*f)(waiting)
 		}
 	}
-	return errors.Join(append(errs, st.shut())...)
+	return errors.Join(append(errs, st.shut(context.Background()))...)
 }
 
-// shut detaches the process from the pool.
-func (st *state) shut() error {
+// shut detaches the process from the pool. ctx bounds only the checksum for the next process.
+func (st *state) shut(ctx context.Context) error {
 	st.mu.Lock()
 	if st.closed {
 		st.mu.Unlock()
 		return nil
 	}
 	b := st.bell
-	st.sealUp()
+	if ctx.Err() == nil {
+		st.sealUp(ctx)
+	}
 	err := st.detach()
 	st.mu.Unlock()
 	if b != nil {

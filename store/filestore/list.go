@@ -54,5 +54,5 @@ func (s *Store) stated(ctx context.Context, dir string) (spec store.Spec, err er
 	st.mu.Lock()
 	spec = st.stated
 	st.mu.Unlock()
-	return spec, st.shut()
+	return spec, st.shut(context.Background())
 }

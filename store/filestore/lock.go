@@ -11,9 +11,12 @@ import (
 	"time"
 )
 
-// patience is how long a step waits for a lock that another process holds. Steps take microseconds, so a longer hold
-// means that the process or its machine is stopped.
+// patience is how long a step waits for a lock that one other process holds. Steps take microseconds, so a longer hold
+// means that the process or its machine is stopped. While the lock goes from process to process, a step waits for its turn.
 const patience = 5 * time.Second
+
+// glances is how many times a step looks, during its patience, whether another process holds the lock now.
+const glances = 5
 
 // lock is the kernel's exclusive lock on an open file. It does not separate goroutines of one process; state.mu
 // does.
@@ -85,15 +88,22 @@ func (l *lock) await(ctx context.Context, holder func() int64) error {
 	}
 	l.wanted = true
 	l.mu.Unlock()
-	timer := time.NewTimer(l.patience)
-	defer timer.Stop()
-	select {
-	case err := <-l.got:
-		return err
-	case <-timer.C:
-		return l.giveUp(fmt.Errorf("%w: process %d", errBusy, holder()))
-	case <-ctx.Done():
-		return l.giveUp(ctx.Err())
+	glance := time.NewTicker(max(l.patience/glances, 1))
+	defer glance.Stop()
+	held := holder()
+	for same := 0; ; {
+		select {
+		case err := <-l.got:
+			return err
+		case <-glance.C:
+			if now := holder(); now != held {
+				held, same = now, 0
+			} else if same++; same == glances {
+				return l.giveUp(fmt.Errorf("%w: process %d", errBusy, held))
+			}
+		case <-ctx.Done():
+			return l.giveUp(ctx.Err())
+		}
 	}
 }
 

@@ -81,10 +81,10 @@ func (s *Store) inspect(ctx context.Context, name, dir string, move bool, r *sto
 	err = st.lockedOnce(ctx, st.mendJournal)
 	st.mu.Unlock()
 	if errors.Is(err, errMoved) {
-		_ = st.shut()
+		_ = st.shut(context.Background())
 		return errAgain
 	}
-	return errors.Join(err, st.shut())
+	return errors.Join(err, st.shut(context.Background()))
 }
 
 // mendJournal rewrites a damaged journal from the state, which is sound and complete.

@@ -420,8 +420,8 @@ const mostSealed = 16 << 20
 
 // sealUp stores a checksum of the records if no other process is attached. The next process uses it to detect
 // changes by other programs.
-func (st *state) sealUp() {
-	_ = st.locked(context.Background(), func() error { // without a checksum the next process skips the check
+func (st *state) sealUp(ctx context.Context) {
+	_ = st.locked(ctx, func() error { // without a checksum the next process skips the check
 		alone, err := st.isAlone()
 		if err == nil && alone && st.space.Size() <= mostSealed {
 			st.head.seal = crc32.Checksum(st.file.mem[page:page+st.space.Size()], castagnoli)

@@ -76,6 +76,30 @@ func spending(s *suite) {
 		m.collect()
 		m.grantedAt(next)
 	})
+	for name, slow := range map[string]bool{"quick headers": false, "slow headers": true} {
+		s.test("its slack begins when its grant is collected/"+name, spec(guarded(rolling(1, time.Minute), store.GuardAuto)), func(m *member) {
+			if slow {
+				for range 16 {
+					id := m.take(want("a", 1))
+					m.sleep(5 * time.Second)
+					m.answer(id, store.VerdictOK)
+					m.close(id)
+					m.sleep(2 * time.Minute)
+				}
+			}
+			m.take(want("a", 1).spentNow())
+			late, behind := m.queue(want("b", 1).spentNow()), m.queue(want("c", 1))
+			m.sleep(slackOfMinute + time.Minute + slice(time.Minute) + 100*time.Millisecond) // now it is granted
+			m.sleep(600 * time.Millisecond)                                                  // a busy machine
+			r := m.poll(late)
+			if r.State != store.Granted || r.GrantedAt != m.now() {
+				m.Fatalf("it is %v since %v", r.State, m.now().Sub(r.GrantedAt))
+			}
+			collected := m.elapsed()
+			m.pass(2 * time.Minute)
+			m.between(behind, collected+slackOfMinute+time.Minute, collected+slackOfMinute+time.Minute+slice(time.Minute)+100*time.Millisecond)
+		})
+	}
 	s.test("one who waited is spent when it is collected", spec(slots(1)), func(m *member) {
 		first := m.take(want("a", 1))
 		waits, behind := m.queue(want("b", 1).spentNow()), m.queue(want("c", 1))

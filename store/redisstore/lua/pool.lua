@@ -1823,7 +1823,7 @@ F.pool_Pool_valid = function(op) -- internal/pool/acquire.go:70
  for k = 0, cfg[4] - 1 do if u64(op[k+13]) > 1099511627776 then return false end end
  return op[4] ~= "" and floor(op[3] / 2^(63)) == 0 and op[9] < cfg[3] and (op[11] == 0 or op[9] == 0) and op[31] > 0 and op[31] <= 86400000000000 and op[30] >= 0 and op[30] <= 86400000000000 and op[29] <= 8640000000000000 and op[32] <= 2
 end
-F.pool_Pool_present = function(op) -- internal/pool/acquire.go:196
+F.pool_Pool_present = function(op) -- internal/pool/acquire.go:212
  local s = F.pool_Pool_sessionOf(op[2])
  if op[3] == 0 then
   s[2] = (s[2] > once[28] and s[2] or once[28]) + 1
@@ -1913,6 +1913,7 @@ F.pool_Pool_grant = function(t, tk, counts_) -- internal/pool/acquire.go:145
  F.pool_Pool_sent(tk)
 end
 F.pool_Pool_hold = function(t, tk, op) -- internal/pool/acquire.go:164
+ if tk[32] ~= 0 and tk[4] < once[1] then F.pool_Pool_regrant(tk) end
  tk[23] = 3
  F.pool_Pool_live(t, tk)
  F.pool_ticket_report(tk, op)
@@ -1964,13 +1965,13 @@ F.pool_Pool_scheduleWait = function(i, t) -- internal/pool/ticket.go:158
  if t[9] > 0 then due = min(due, once[1] + t[9]) end
  if due < 9007199254740992 then F.pool_Pool_schedule(i, t, due) end
 end
-F.pool_Pool_live = function(t, tk) -- internal/pool/acquire.go:177
+F.pool_Pool_live = function(t, tk) -- internal/pool/acquire.go:193
  tk[8] = once[1] + tk[7]
  local due = tk[8]
  if tk[34] == 1 then due = min(due, once[1] + 10000000) end
  F.pool_Pool_schedule(t, tk, due)
 end
-F.pool_ticket_report = function(tk, op) -- internal/pool/acquire.go:187
+F.pool_ticket_report = function(tk, op) -- internal/pool/acquire.go:203
  local r, r_o = op, 45
  r[r_o+1] = 0
  move(r, r_o+1, tk, 0, 2)
@@ -3246,6 +3247,15 @@ F.pool_Pool_sent = function(tk) -- internal/pool/history.go:103
   local u = cfg[c[c_o+5]+33]
   if u >= 0 then pd[u+12] = pd[u+12] + c[c_o+1] end
  end
+end
+F.pool_Pool_regrant = function(tk) -- internal/pool/acquire.go:180
+ for k = 0, tk[25] - 1 do
+  local c, c_o = tk, (k)*5+35
+  local amount, in_, d, r = c[c_o+1], F.pool_Pool_touchCharge(c, c_o)
+  F.meter_Meter_Refund(in_, d, r, once[1], c, c_o)
+  move(c, c_o, (F.meter_Meter_Take(in_, d, r, once[1], amount, (once[29+18] > 0 and d[2] == 0 and once[29+18] > (2 * ((r == nil or r[4] == 0) and d[6] or r[4]))))), 0, 3)
+ end
+ tk[4] = once[1]
 end
 F.pool_Pool_costs = function(tk) -- internal/pool/acquire.go:113
  local c = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
