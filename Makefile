@@ -78,7 +78,7 @@ test-all: test golangci race-large faults-check bench-check store-suites page ##
 	$(GO) test -count=1 -tags slow -run ARealRun ./test/through
 	$(GO) test -count=1 -tags slow ./test/canary
 	SLUICE_STRICT=1 $(GO) test -count=1 -run 'Shares|LoneClass|ChainAcross' ./test/fleet ./test/agents
-	$(GO) test -count=1 -tags slow -run KilledHolders -v ./test/agents
+	$(GO) test -count=1 -tags slow -run 'KilledHolders|TwoHundredScripts' -v ./test/agents
 	$(GO) test -count=1 -tags slow -run TestScale -v ./sim
 	scripts/need-intercept-tools git curl gh && scripts/need-node && scripts/need-python && scripts/need-java && $(GO) test -count=1 -timeout 20m -tags slow ./test/intercept
 	$(MAKE) chart grafana envoy compat windows

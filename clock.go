@@ -10,6 +10,13 @@ import (
 // unchanged, to the last digit.
 const sameClock = time.Second
 
+// loaded is when this process loaded the package.
+var loaded = time.Now()
+
+// uptime returns the time since then on the monotonic clock, for times that only this process compares: steps of the
+// wall clock do not change it.
+func uptime() time.Duration { return time.Since(loaded) }
+
 // clock converts the store's times to our own wall clock, for people to read. Its value is how far our clock is ahead.
 type clock time.Duration
 

@@ -23,23 +23,27 @@ const (
 // failures is the current streak of sends by this process that the provider did not serve. The pool counts those of all
 // processes; this one serves for immediate decisions, and while the store cannot be reached.
 type failures struct {
-	served atomic.Int64 // when the provider last served a request, in Unix nanoseconds
+	served atomic.Int64 // the [uptime] when the provider last served a request; 0: never
 	any    atomic.Bool  // there is a streak
 
 	mu     sync.Mutex
-	streak store.Trouble // its times are on our own clock, in microseconds
+	streak store.Trouble // its times are those of ownTime
 }
 
 // isOld reports whether the provider has served a later request, so that the failure says nothing about the provider.
 func (f *failures) isOld(a *Answer) bool {
-	return !a.SentAt.IsZero() && f.served.Load() > a.SentAt.UnixNano()
+	served := f.served.Load()
+	return served != 0 && !a.SentAt.IsZero() && served > int64(a.SentAt.Sub(loaded))
 }
+
+// ownTime returns this process's own time, for streaks.
+func ownTime() store.Time { return store.Time(uptime().Microseconds()) }
 
 // fail adds a failure and returns the streak.
 func (f *failures) fail(verdict store.Verdict, cause string) store.Trouble {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now, s := store.Time(time.Now().UnixMicro()), &f.streak
+	now, s := ownTime(), &f.streak
 	if unpaid := verdict == store.VerdictBilling; s.Unpaid != unpaid { // billing stops are a separate streak, as in the pool
 		*s = store.Trouble{Unpaid: unpaid}
 	}
@@ -53,7 +57,7 @@ func (f *failures) fail(verdict store.Verdict, cause string) store.Trouble {
 
 // serve ends the streak and returns it.
 func (f *failures) serve() store.Trouble {
-	f.served.Store(time.Now().UnixNano())
+	f.served.Store(int64(uptime()))
 	if !f.any.Load() {
 		return store.Trouble{}
 	}
@@ -85,7 +89,7 @@ func (g inside) FailingFor(resource string) time.Duration {
 	if !isFailing(t) {
 		return 0
 	}
-	return max(time.Duration(time.Now().UnixMicro()-int64(t.Since))*time.Microsecond, 1)
+	return max(ownTime().Sub(t.Since), 1)
 }
 
 func isFailing(t store.Trouble) bool { return !t.Unpaid && (t.Unreached || t.Count >= failingFrom) }

@@ -23,7 +23,7 @@ const (
 type labels struct {
 	mu     sync.Mutex // held while the secret is read
 	secret atomic.Pointer[[]byte]
-	looked atomic.Int64 // last check, in Unix seconds
+	looked atomic.Int64 // the [uptime] of the last check
 }
 
 // KeyLabel returns the label of an API key: eight hexadecimal digits for [Request.Key]. It is an HMAC of the key with a
@@ -76,8 +76,8 @@ func (g inside) SetKeyAside(ctx context.Context, resource, label string, d time.
 // secret back or, if another process came first, all processes adopt that one.
 func (l *labels) get(ctx context.Context, st store.Store) ([]byte, error) {
 	if secret := l.secret.Load(); secret != nil {
-		now, last := time.Now().Unix(), l.looked.Load()
-		if now-last >= int64(secretEvery/time.Second) && l.looked.CompareAndSwap(last, now) {
+		now, last := int64(uptime()), l.looked.Load()
+		if now-last >= int64(secretEvery) && l.looked.CompareAndSwap(last, now) {
 			ctx, cancel := context.WithTimeout(ctx, secretWithin)
 			defer cancel()
 			if kept, err := keptSecret(ctx, st, *secret); err == nil && !bytes.Equal(kept, *secret) {
@@ -96,7 +96,7 @@ func (l *labels) get(ctx context.Context, st store.Store) ([]byte, error) {
 	_, _ = rand.Read(fresh) // never fails
 	secret, err := keptSecret(ctx, st, fresh)
 	if err == nil {
-		l.looked.Store(time.Now().Unix())
+		l.looked.Store(int64(uptime()))
 		l.secret.Store(&secret)
 	}
 	return secret, err

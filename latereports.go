@@ -195,7 +195,7 @@ func (r *resource) sendLate() error {
 	defer cancel()
 	err := r.send(ctx, nil)
 	if err != nil && r.observe {
-		r.away.Store(time.Now().Add(awayFor).UnixNano())
+		r.away.Store(int64(uptime() + awayFor))
 	}
 	return err
 }

@@ -63,12 +63,12 @@ func (r *resource) apply(ctx context.Context, ops []store.Op) error {
 	defer cancel()
 	err := r.pool.Apply(brief, ops)
 	if err != nil && ctx.Err() == nil {
-		r.away.Store(time.Now().Add(awayFor).UnixNano())
+		r.away.Store(int64(uptime() + awayFor))
 	}
 	return err
 }
 
-func (r *resource) isAway() bool { return time.Now().UnixNano() < r.away.Load() }
+func (r *resource) isAway() bool { return int64(uptime()) < r.away.Load() }
 
 // acquireObserved grants a request at once. It fails only if the request is not valid or its context has ended.
 func (r *resource) acquireObserved(ctx context.Context, req *Request, t *Ticket) error {
@@ -89,7 +89,7 @@ func (r *resource) acquireObserved(ctx context.Context, req *Request, t *Ticket)
 // ended.
 func (r *resource) unlessEnded(ctx context.Context, req *Request, t *Ticket, err error) error {
 	if (errors.Is(err, ErrCancelled) || errors.Is(err, ErrStore)) && ctx.Err() == nil {
-		r.away.Store(time.Now().Add(awayFor).UnixNano())
+		r.away.Store(int64(uptime() + awayFor))
 		return r.admitted(ctx, req, t, r.storeError(errAway))
 	}
 	return err

@@ -32,7 +32,7 @@ func (r *resource) setState(s *inspect.ResourceStatus, snap *store.Snapshot, bud
 func (r *resource) state(s *inspect.ResourceStatus, snap *store.Snapshot, out *shortage, turnedAway bool) (state, reason string, until *time.Time) {
 	trouble, now := snap.Trouble, snap.Now
 	if s.Outage != nil { // what other processes have seen is not known
-		trouble, now = r.failures.now(), store.Time(time.Now().UnixMicro())
+		trouble, now = r.failures.now(), ownTime()
 	}
 	failing, recent := isFailing(trouble), now.Sub(trouble.Last) < failingFor
 	if failing && recent {

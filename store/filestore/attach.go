@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/sluicehq/sluice/internal/ctxlock"
 	"github.com/sluicehq/sluice/internal/flat"
@@ -307,7 +308,7 @@ func (st *state) worthless(err error) bool {
 	}
 	switch {
 	case errors.Is(err, errOther):
-		return h.longest > 0 && int64(wall(st.store.clock)) > h.now+h.longest+store.MaxTTL.Microseconds()
+		return h.longest > 0 && h.unusedFor(st.store.clock) > time.Duration(h.longest)*time.Microsecond+store.MaxTTL
 	case errors.Is(err, errDamaged):
 		return h.boot != st.store.clock.Boot()
 	}

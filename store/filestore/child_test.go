@@ -215,8 +215,8 @@ func eventually(t testing.TB, within time.Duration, what string, so func() bool)
 }
 
 // inChild opens a pool in a process that has nobody to tell but its parent.
-func inChild(dir string, spec store.Spec) (*filestore.Store, store.Pool) {
-	s, err := filestore.Open(dir)
+func inChild(dir string, spec store.Spec, opts ...filestore.Option) (*filestore.Store, store.Pool) {
+	s, err := filestore.Open(dir, opts...)
 	if err != nil {
 		giveUp("open: %v", err)
 	}

@@ -28,13 +28,14 @@ type Timer = interface {
 
 // bootClock is the system clock that counts from boot and continues while the machine sleeps. Reading it takes a
 // system call. Go's own clock needs none, but stops during sleep. So bootClock reads the system clock at most ten
-// times a second.
+// times a second. The two may also run at different rates: macOS slews one of them, and not the other.
 type bootClock struct {
-	boot  [16]byte
-	start time.Time
-	base  atomic.Int64 // the system's clock at start
-	until atomic.Int64 // nanoseconds since start until which base is valid
-	mu    sync.Mutex
+	boot   [16]byte
+	micros func() int64 // the system's clock
+	start  time.Time
+	base   atomic.Int64 // the system's clock at start
+	until  atomic.Int64 // nanoseconds since start until which base is valid
+	mu     sync.Mutex
 }
 
 const askEvery = 100 * time.Millisecond
@@ -45,10 +46,14 @@ var systemClock = sync.OnceValues(func() (*bootClock, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &bootClock{boot: boot, start: time.Now()}
-	c.ask(0)
-	return c, nil
+	return newBootClock(boot, bootMicros), nil
 })
+
+func newBootClock(boot [16]byte, micros func() int64) *bootClock {
+	c := &bootClock{boot: boot, micros: micros, start: time.Now()}
+	c.ask(0)
+	return c
+}
 
 func (c *bootClock) Boot() [16]byte { return c.boot }
 
@@ -63,7 +68,8 @@ func (c *bootClock) Now() store.Time {
 	return store.Time(c.base.Load() + int64(since)/1000)
 }
 
-// ask updates base. base only grows, by the time that the machine slept.
+// ask updates base. It grows by the time that the machine slept, and follows the difference of the rates. Otherwise a
+// process that runs for days would be ahead of those that have just begun, and give back charges too early.
 func (c *bootClock) ask(since time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +78,7 @@ func (c *bootClock) ask(since time.Duration) {
 	best, base := time.Duration(1<<62), int64(0)
 	for range 100 {
 		before := time.Since(c.start)
-		boot := bootMicros()
+		boot := c.micros()
 		after := time.Since(c.start)
 		if d := after - before; d < best {
 			best, base = d, boot-int64(before+d/2)/1000
@@ -81,7 +87,8 @@ func (c *bootClock) ask(since time.Duration) {
 			break
 		}
 	}
-	if was := c.base.Load(); was == 0 || base > was+noise {
+	doubt := noise + int64(best/2)/1000 // an interruption makes base wrong by at most half the time of the reading
+	if was := c.base.Load(); was == 0 || base > was+doubt || base < was-doubt {
 		c.base.Store(base)
 	}
 	c.until.Store(int64(since + askEvery))

@@ -71,7 +71,7 @@ func (s *Store) collectPool(dir string) {
 	}
 	defer leave(members) //nolint:errcheck // it is only locked
 	alone := tryLock(descriptorOf(members)) == nil
-	if alone && time.UnixMicro(h.now).Add(unused).Before(wall(s.clock).Std()) {
+	if alone && h.unusedFor(s.clock) > unused {
 		_ = os.RemoveAll(dir) // processes waiting for the lock notice that it is gone
 		return
 	}

@@ -16,6 +16,9 @@ import (
 // WithFault sets what is called at every point at which a step can be cut off.
 func WithFault(f func(where string)) Option { return func(s *Store) { s.fault = f } }
 
+// SystemClock is the clock that stores have.
+func SystemClock() (Clock, error) { return systemClock() }
+
 // HeaderSize is where the records of a state file begin.
 const HeaderSize = page
 

@@ -164,3 +164,13 @@ func wall(c Clock) store.Time {
 	}
 	return store.Time(time.Now().UnixMicro())
 }
+
+// unusedFor returns how long a pool has had no step. Only after a restart of the machine does the time of day tell: it
+// can be set.
+func (h *header) unusedFor(c Clock) time.Duration {
+	now := wall(c)
+	if h.boot == c.Boot() {
+		now = c.Now() + store.Time(h.offset)
+	}
+	return now.Sub(store.Time(h.now))
+}

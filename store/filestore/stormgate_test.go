@@ -101,7 +101,7 @@ func TestStormThroughTheGate(t *testing.T) {
 
 var _ = role("sender", func(k task) {
 	ctx := context.Background()
-	s, p := inChild(k.Dir, k.Spec)
+	s, p := inChild(k.Dir, k.Spec, k.clock()...)
 	w := watch(p)
 	k.run(func(agent string, log *journal) {
 		var r store.Result

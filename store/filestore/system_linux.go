@@ -7,18 +7,48 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// bootMicros returns the time since boot, including sleep, in microseconds.
+// bootMicros returns the time since boot, including sleep, in microseconds. It is the same in all time namespaces.
 func bootMicros() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
 		panic("filestore: the system has no boot-time clock: " + err.Error()) // Linux has it since 2.6.39
 	}
-	return t.Nano() / 1000
+	return (t.Nano() - namespaceAhead()) / 1000
+}
+
+// namespaceAhead is by how many nanoseconds the boot-time clock of this process's time namespace is ahead. It cannot
+// change while the process runs.
+var namespaceAhead = sync.OnceValue(func() int64 {
+	own, err := os.Readlink("/proc/self/ns/time")
+	if err != nil {
+		return 0 // a kernel without time namespaces
+	}
+	// The offsets are those of the namespace of this process's children, which is the same unless it has just changed.
+	if of, err := os.Readlink("/proc/self/ns/time_for_children"); err != nil || of != own {
+		return 0
+	}
+	text, err := os.ReadFile("/proc/self/timens_offsets")
+	if err != nil {
+		return 0
+	}
+	return bootOffset(string(text))
+})
+
+// bootOffset reads the line "boottime SECONDS NANOSECONDS" of a time namespace's offsets.
+func bootOffset(text string) int64 {
+	for line := range strings.Lines(text) {
+		var seconds, nanos int64
+		if n, _ := fmt.Sscanf(line, "boottime %d %d", &seconds, &nanos); n == 2 {
+			return seconds*1_000_000_000 + nanos
+		}
+	}
+	return 0
 }
 
 func bootID() (id [16]byte, err error) { return readBootID("/proc/sys/kernel/random/boot_id") }

@@ -148,6 +148,7 @@ type task struct {
 	Hold  time.Duration // of a ticket, at most
 	TTL   time.Duration
 	Name  string
+	Wall  string // a file with by how much the time of day is ahead; "": it is right
 }
 
 var _ = role("worker", func(k task) {

@@ -11,19 +11,24 @@ import (
 	"strings"
 )
 
-// Systems do not give a process its own wall clock. So workers with a wrong clock run this program, rebuilt with a
-// changed time package. Its Now is off by the value of an environment variable. Only the wall clock changes: the
-// monotonic part of a Go time stays right, as when the system clock is set.
+// Systems do not give a process its own wall clock. So processes with a wrong clock run a program that was built with a
+// changed time package. Its Now is off by the seconds in an environment variable, and by what a file says that others
+// change (clockEnv). Only the wall clock changes: the monotonic part of a Go time stays right, as when the system clock
+// is set.
 
 const wallShiftEnv = "SLUICE_FAULTS_WALL_SHIFT"
 
 // shiftSource is added to the time package, which cannot import strconv.
 const shiftSource = `package time
 
-import "syscall"
+import (
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+)
 
-// wallShift is by how many seconds the wall clock is off.
-var wallShift = func() (n int64) {
+// wallSeconds is by how many seconds the wall clock is off from the start.
+var wallSeconds = func() (n int64) {
 	text, _ := syscall.Getenv("` + wallShiftEnv + `")
 	negative := len(text) > 0 && text[0] == '-'
 	if negative {
@@ -37,6 +42,46 @@ var wallShift = func() (n int64) {
 	}
 	return n
 }()
+
+// wallSet is the file of a stepClock; nil: there is none.
+var wallSet = func() *[4]atomic.Int64 {
+	path, ok := syscall.Getenv("` + clockEnv + `")
+	if !ok {
+		return nil
+	}
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		panic("the clock " + path + " cannot be read")
+	}
+	mem, err := syscall.Mmap(fd, 0, 32, syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		panic("the clock " + path + " cannot be mapped")
+	}
+	syscall.Close(fd)
+	return (*[4]atomic.Int64)(unsafe.Pointer(&mem[0]))
+}()
+
+func wallShift(sec int64, nsec int32) (int64, int32) {
+	sec += wallSeconds
+	if wallSet == nil {
+		return sec, nsec
+	}
+	for {
+		count, ahead, drift, since := wallSet[0].Load(), wallSet[1].Load(), wallSet[2].Load(), wallSet[3].Load()
+		if count%2 != 0 || count != wallSet[0].Load() {
+			continue
+		}
+		if drift != 0 {
+			ahead += (runtimeNano() - since) / 1000000 * drift
+		}
+		ahead += int64(nsec)
+		sec += ahead / 1e9
+		if ahead %= 1e9; ahead < 0 {
+			sec, ahead = sec-1, ahead+1e9
+		}
+		return sec, int32(ahead)
+	}
+}
 `
 
 // shifted returns the source of the time package's Now with the shift.
@@ -46,7 +91,7 @@ func shifted(source string) (string, error) {
 	if !ok {
 		return "", errors.New("time.Now of this version of Go is not as expected: its wall clock cannot be made wrong")
 	}
-	return before + head + reads + "\tsec += wallShift\n" + after, nil
+	return before + head + reads + "\tsec, nsec = wallShift(sec, nsec)\n" + after, nil
 }
 
 // timePackage returns the directory of the time package of the Go in use.
@@ -60,6 +105,16 @@ func timePackage(ctx context.Context) (string, error) {
 
 // buildShifted builds this program with a wall clock that can be wrong.
 func buildShifted(ctx context.Context, dir string) (string, error) {
+	overlay, err := writeOverlay(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	program := filepath.Join(dir, "shifted")
+	return program, goBuild(ctx, "", "-overlay", overlay, "-o", program, ".")
+}
+
+// writeOverlay writes the changed time package, and the file that tells go build to use it.
+func writeOverlay(ctx context.Context, dir string) (string, error) {
 	pkg, err := timePackage(ctx)
 	if err != nil {
 		return "", err
@@ -84,21 +139,18 @@ func buildShifted(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	file, program := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "shifted")
-	if err := os.WriteFile(file, overlay, 0o600); err != nil {
-		return "", err
-	}
-	return program, goBuild(ctx, "", "-overlay", file, "-o", program, ".")
+	file := filepath.Join(dir, "overlay.json")
+	return file, os.WriteFile(file, overlay, 0o600)
 }
 
-// buildCLI builds the sluice command.
-func buildCLI(ctx context.Context, dir string) (string, error) {
+// buildCLI builds the sluice command. more are further arguments of go build.
+func buildCLI(ctx context.Context, dir string, more ...string) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/sluicehq/sluice").Output()
 	if err != nil {
 		return "", fmt.Errorf("find the module of sluice (run this in test/faults): %w", err)
 	}
 	program := filepath.Join(dir, "sluice")
-	return program, goBuild(ctx, strings.TrimSpace(string(root)), "-o", program, "./cmd/sluice")
+	return program, goBuild(ctx, strings.TrimSpace(string(root)), append(more, "-o", program, "./cmd/sluice")...)
 }
 
 func goBuild(ctx context.Context, dir string, args ...string) error {
