@@ -75,7 +75,7 @@ type resource struct {
 
 	breakerOpens bool         // stops lower classes instead of slowing them
 	observe      bool         // mode observe: no request is held
-	away         atomic.Int64 // mode observe: no calls to the store until this [uptime]
+	away         atomic.Int64 // mode observe: no calls to the store before this [uptime]; 0: it is asked
 	plain        bool         // not in mode observe and without an events function
 	events       func(inspect.Event)
 	levels       levels

@@ -68,7 +68,10 @@ func (r *resource) apply(ctx context.Context, ops []store.Op) error {
 	return err
 }
 
-func (r *resource) isAway() bool { return int64(uptime()) < r.away.Load() }
+func (r *resource) isAway() bool {
+	until := r.away.Load()
+	return until != 0 && int64(uptime()) < until
+}
 
 // acquireObserved grants a request at once. It fails only if the request is not valid or its context has ended.
 func (r *resource) acquireObserved(ctx context.Context, req *Request, t *Ticket) error {
