@@ -15,7 +15,7 @@ type process struct {
 	done chan struct{}
 }
 
-func launch(string, []string, string, *os.File) (*process, error) { return nil, errSystem }
+func launch(string, []string, string, *os.File, []string) (*process, error) { return nil, errSystem }
 
 func (p *process) ended() string { return "" }
 func (p *process) failed() bool  { return false }

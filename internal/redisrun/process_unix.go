@@ -20,11 +20,11 @@ type process struct {
 	lost   error              // why there is no status
 }
 
-// launch starts a program that writes to the log.
+// launch starts a program that writes to the log. env is added to its environment.
 //
 // Linux sends the signal of dieWithParent when the thread that started the child ends, not the process. So one
 // goroutine keeps its thread until the child ends, and waits for it there.
-func launch(path string, args []string, dir string, log *os.File) (*process, error) {
+func launch(path string, args []string, dir string, log *os.File, env []string) (*process, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err
@@ -37,6 +37,7 @@ func launch(path string, args []string, dir string, log *os.File) (*process, err
 		defer runtime.UnlockOSThread()
 		handle, err := os.StartProcess(path, append([]string{path}, args...), &os.ProcAttr{
 			Dir:   dir,
+			Env:   append(os.Environ(), env...),
 			Files: []*os.File{null, log, log},
 			Sys:   dieWithParent(),
 		})

@@ -39,6 +39,8 @@ type Options struct {
 	// TLS adds a port that speaks TLS. Clients must present a certificate unless Lines say otherwise
 	// ("tls-auth-clients no").
 	TLS *Certs
+	// Env is added to the environment of the process.
+	Env []string
 
 	sentinel bool
 	// ready runs after each start and restart, for settings that Redis does not keep.
@@ -129,7 +131,7 @@ func (s *Server) launch() error {
 	if s.opts.sentinel {
 		args = append(args, "--sentinel")
 	}
-	p, err := launch(s.binary, args, s.dir, log)
+	p, err := launch(s.binary, args, s.dir, log, s.opts.Env)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", filepath.Base(s.binary), err)
 	}

@@ -39,6 +39,7 @@ type chaosOptions struct {
 	atOnce   int
 	plan     bool // only print plans
 	sluice   string
+	clocked  string // sluice with a wall clock that can be set
 	previous string
 }
 
@@ -65,6 +66,7 @@ func parseChaos(args []string, out io.Writer) (o chaosOptions, err error) {
 	flags.IntVar(&o.atOnce, "atonce", 1, "number of plans to play at the same time; most of their time is waiting")
 	flags.BoolVar(&o.plan, "plan", false, "only print the plans")
 	flags.StringVar(&o.sluice, "sluice", "", "path of sluice (default: build it)")
+	flags.StringVar(&o.clocked, "clocked", "", "path of sluice with a wall clock that can be set (default: build it if a plan needs it)")
 	flags.StringVar(&o.previous, "previous", "", "path of the previous release of sluice (default: build it)")
 	on := flags.String("store", "all", "file, redis, daemon or memory, comma separated, or all")
 	if err := flags.Parse(args); err != nil {
@@ -182,6 +184,16 @@ func (o *chaosOptions) build(ctx context.Context, dir string) (err error) {
 			return err
 		}
 	}
+	needed := false
+	o.each(func(p chaosPlan) bool {
+		needed = needed || p.setsClock()
+		return !needed
+	})
+	if o.clocked == "" && needed {
+		if o.clocked, err = buildClocked(ctx, filepath.Join(dir, "clocked")); err != nil {
+			return err
+		}
+	}
 	if o.previous == "" {
 		cmd := exec.CommandContext(ctx, filepath.Join("..", "..", "scripts", "previous"))
 		cmd.Stderr = os.Stderr
@@ -225,7 +237,11 @@ func (o chaosOptions) play(ctx context.Context, dir string, p chaosPlan) (r chao
 		r.broken = []string{err.Error()}
 		return r
 	}
-	w, err := newWorld(ctx, p, dir, o.sluice, o.previous)
+	program := o.sluice
+	if p.setsClock() {
+		program = o.clocked
+	}
+	w, err := newWorld(ctx, p, dir, program, o.previous)
 	if err == nil {
 		err = r.judge(w)
 	}

@@ -26,7 +26,7 @@ func TestAChaosPlanIsItsSeed(t *testing.T) {
 			if p.String() != newChaosPlan(seed, on).String() {
 				t.Fatalf("seed %d on %s has two plans", seed, on)
 			}
-			if len(p.steps) < 2 || len(p.steps) > chaosMost+chaosGates {
+			if len(p.steps) < 2 || len(p.steps) > chaosMost+chaosGates+chaosClocks {
 				t.Errorf("seed %d on %s has %d steps", seed, on, len(p.steps))
 			}
 			if !slices.IsSortedFunc(p.steps, func(a, b chaosStep) int { return int(a.at - b.at) }) {
@@ -40,7 +40,7 @@ func TestAChaosPlanIsItsSeed(t *testing.T) {
 			}
 		}
 	}
-	for _, k := range append(chaosKinds(), upgradeKind) {
+	for _, k := range append(chaosKinds(), upgradeKind, clockKind) {
 		if !seen[k.name] {
 			t.Errorf("no seed has %s", k.name)
 		}

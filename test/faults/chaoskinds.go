@@ -30,6 +30,20 @@ var upgradeKind = &chaosKind{name: "upgrade", what: "the gate is replaced by thi
 	return w.gates[s.gate].replace(w.program, syscall.SIGTERM, s.lasts)
 }}
 
+// clockKind sets the wall clock of the machine that all gates and the daemon run on, by 0.1 s to an hour, or lets it gain or
+// lose 1%. Plans have it besides the kinds that they draw from.
+var clockKind = &chaosKind{name: "clock", what: "the machine's clock is set, or drifts by 1%", stores: []string{onFile, onDaemon, onMemory}, do: func(w *world, s chaosStep) error {
+	r := rand.New(rand.NewPCG(uint64(s.pick), 11))
+	w.clocks.Lock()
+	defer w.clocks.Unlock()
+	if r.IntN(4) == 0 {
+		w.clock.drift(10_000 * int64(1-2*r.IntN(2)))
+		return nil
+	}
+	w.clock.step(randomStep(r))
+	return nil
+}}
+
 // chaosKinds returns the kinds that a plan draws from. Their order determines what a seed means.
 func chaosKinds() []*chaosKind {
 	return append(append(gateKinds(), storeKinds()...), providerKinds()...)

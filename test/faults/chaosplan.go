@@ -19,9 +19,10 @@ const (
 var chaosStores = []string{onFile, onRedis, onDaemon, onMemory}
 
 const (
-	chaosGates = 3               // gate processes; only 1 on the memory store, which processes cannot share
-	chaosSpan  = 4 * time.Second // all faults begin within this time
-	chaosMost  = 8               // most faults in a plan
+	chaosGates  = 3               // gate processes; only 1 on the memory store, which processes cannot share
+	chaosSpan   = 4 * time.Second // all faults begin within this time
+	chaosMost   = 8               // most faults in a plan, besides upgrades and the clock
+	chaosClocks = 4               // most changes of the clock
 )
 
 // chaosKind is a kind of fault.
@@ -84,6 +85,14 @@ func newChaosPlan(seed uint64, on string) chaosPlan {
 	for i := range p.old { // at random times among the faults
 		p.steps = append(p.steps, chaosStep{kind: upgradeKind, at: time.Duration(r.Int64N(int64(chaosSpan))), gate: i, lasts: 50 * time.Millisecond})
 	}
+	if slices.Contains(clockKind.stores, on) {
+		r := rand.New(rand.NewPCG(seed, 100+uint64(slices.Index(chaosStores, on)))) // the rest of the plan stays what it was
+		if r.IntN(2) == 0 {
+			for range 1 + r.IntN(chaosClocks) {
+				p.steps = append(p.steps, chaosStep{kind: clockKind, at: time.Duration(r.Int64N(int64(chaosSpan))), pick: r.IntN(1 << 16)})
+			}
+		}
+	}
 	slices.SortStableFunc(p.steps, func(a, b chaosStep) int { return int(a.at - b.at) })
 	return p
 }
@@ -99,6 +108,9 @@ func (p chaosPlan) gates() int {
 func (p chaosPlan) any(is func(*chaosKind) bool) bool {
 	return slices.ContainsFunc(p.steps, func(s chaosStep) bool { return is(s.kind) })
 }
+
+// setsClock reports whether the plan sets the wall clock of its processes.
+func (p chaosPlan) setsClock() bool { return p.any(func(k *chaosKind) bool { return k == clockKind }) }
 
 // loses reports whether the store may lose its state. A killed Redis does not lose it if it writes every change to
 // disk.

@@ -30,7 +30,9 @@ type world struct {
 	toxics []*toxic
 	daemon *daemonProcess
 
-	store, links, configs, bounds sync.Mutex // each serializes the faults of one group
+	clock *stepClock // the wall clock of the gates and the daemon; nil: the right one
+
+	store, links, configs, bounds, clocks sync.Mutex // each serializes the faults of one group
 
 	mu     sync.Mutex
 	broken []string // broken rules about sent requests and leftovers
@@ -77,6 +79,11 @@ func newWorld(ctx context.Context, p chaosPlan, dir, program, previous string) (
 	w = &world{ctx: ctx, dir: dir, plan: p, program: program}
 	if w.provider, err = startLiar(p.seed); err != nil {
 		return w, err
+	}
+	if p.setsClock() {
+		if w.clock, err = newStepClock(filepath.Join(dir, "clock")); err != nil {
+			return w, err
+		}
 	}
 	if err := w.startStore(); err != nil {
 		return w, err
@@ -154,7 +161,11 @@ func (w *world) fileURL() string         { return "file:" + filepath.Join(w.dir,
 func (w *world) daemonConfig() string    { return filepath.Join(w.dir, "daemon.yaml") }
 func (w *world) gateConfig(i int) string { return filepath.Join(w.dir, fmt.Sprintf("g%d.yaml", i)) }
 func (w *world) env() []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "XDG_STATE_HOME=" + filepath.Join(w.dir, "home")}
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir, "XDG_STATE_HOME=" + filepath.Join(w.dir, "home")}
+	if w.clock != nil {
+		env = append(env, w.clock.env())
+	}
+	return env
 }
 
 func (w *world) storeURL(gate int) string {
@@ -300,6 +311,9 @@ func (w *world) stop() error {
 	}
 	if w.server != nil {
 		errs = append(errs, w.server.Stop())
+	}
+	if w.clock != nil {
+		errs = append(errs, w.clock.close())
 	}
 	if w.provider != nil {
 		w.provider.stop()

@@ -19,6 +19,10 @@ type fault struct {
 	lease   time.Duration // lease of the workers; 0: the default
 	shifted bool          // some workers need a program with a wrong clock, which takes a while to build
 	loses   bool          // Redis may lose its state, including its counters
+	clock   bool          // Redis has a wall clock that can be set
+
+	// later says that limits are not promised to hold yet: docs/faults.md#not-promised. Violations are notes then.
+	later bool
 
 	// do causes the fault and returns when it is over. It runs in the middle of the load.
 	do func(r *rig) error
@@ -32,7 +36,7 @@ type fault struct {
 
 // all returns all faults, in the order of the table.
 func all() []*fault {
-	return slices.Concat(netFaults(), replyFaults(), serverFaults(), groupFaults(), clientFaults())
+	return slices.Concat(netFaults(), replyFaults(), serverFaults(), clockFaults(), groupFaults(), clientFaults())
 }
 
 // choose returns the faults with these names, or all faults if names is empty.

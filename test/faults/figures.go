@@ -157,6 +157,11 @@ func (x *run) counted(pool int) []use {
 
 func (x *run) violated(pool int, v verdict) {
 	x.Breaks += v.breaks
+	if x.fault.later && v.breaks > 0 {
+		x.Later = true
+		x.Notes = append(x.Notes, fmt.Sprintf("not promised yet: pool %s exceeded its limit %d times, worst %d", poolNames[pool], v.breaks, v.worst))
+		return
+	}
 	for _, b := range v.broken {
 		x.broke("pool %s: %s", poolNames[pool], b)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -40,6 +41,7 @@ type rig struct {
 	nodes  *redisrun.Cluster
 	toxics []*toxic
 	relay  *relay
+	clock  *stepClock // of the server, if the fault sets it
 
 	program func() (string, error) // builds this program with a wrong clock
 }
@@ -53,6 +55,16 @@ func newRig(ctx context.Context, f *fault, fl *fleet, seed uint64) (r *rig, err 
 		}
 	}()
 	opts := redisrun.Options{Lines: f.lines}
+	if f.clock {
+		shim, err := buildShim(ctx, fl.dir)
+		if err != nil {
+			return r, err
+		}
+		if r.clock, err = newStepClock(filepath.Join(fl.dir, "clock")); err != nil {
+			return r, err
+		}
+		opts.Env = []string{"LD_PRELOAD=" + shim, r.clock.env()}
+	}
 	switch f.setup {
 	case sentinel:
 		r.watch, err = redisrun.StartSentinel(opts)
@@ -63,6 +75,11 @@ func newRig(ctx context.Context, f *fault, fl *fleet, seed uint64) (r *rig, err 
 	}
 	if err != nil {
 		return r, err
+	}
+	if r.clock != nil {
+		if err = r.checkClock(); err != nil {
+			return r, err
+		}
 	}
 	switch f.via {
 	case viaToxics:
@@ -98,6 +115,9 @@ func (r *rig) stop() error {
 	}
 	if r.nodes != nil {
 		errs = append(errs, r.nodes.Stop())
+	}
+	if r.clock != nil {
+		errs = append(errs, r.clock.close())
 	}
 	return errors.Join(errs...)
 }

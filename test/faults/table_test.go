@@ -60,3 +60,18 @@ func TestShifted(t *testing.T) {
 		t.Error("something else is taken for it")
 	}
 }
+
+// A limit that is exceeded where that is not promised yet is told, and is no failure.
+func TestWhatIsNotPromisedYetIsTold(t *testing.T) {
+	over := verdict{worst: 70, breaks: 2, broken: []string{"one", "two"}}
+	for _, later := range []bool{false, true} {
+		x := &run{Fault: "clock-forward", fault: &fault{later: later}}
+		x.violated(rolling, over)
+		if later != (len(x.Broken) == 0) || x.Breaks != 2 {
+			t.Errorf("later %v: %v, %d", later, x.Broken, x.Breaks)
+		}
+		if text := (&table{Runs: []*run{x}}).text(); later != strings.Contains(text, "pool rolling exceeded its limit 2 times, worst 70") || later != (x.result() == "not promised") {
+			t.Errorf("later %v:\n%s", later, text)
+		}
+	}
+}

@@ -153,6 +153,18 @@ func buildCLI(ctx context.Context, dir string, more ...string) (string, error) {
 	return program, goBuild(ctx, strings.TrimSpace(string(root)), append(more, "-o", program, "./cmd/sluice")...)
 }
 
+// buildClocked builds the sluice command with a wall clock that can be set.
+func buildClocked(ctx context.Context, dir string) (string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	overlay, err := writeOverlay(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	return buildCLI(ctx, dir, "-overlay", overlay)
+}
+
 func goBuild(ctx context.Context, dir string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"build"}, args...)...)
 	cmd.Dir = dir
