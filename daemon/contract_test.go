@@ -1,6 +1,9 @@
 package daemon_test
 
 import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"reflect"
 	"regexp"
@@ -88,7 +91,7 @@ var samples = []struct{ method, path, body string }{
 func TestTheContractIsKept(t *testing.T) {
 	r := begin(t, "generic", strings.Replace(plain, "agents:", `  kept: {upstream: "${UPSTREAM}", dead_letters: on, limits: [{name: inflight, concurrency: 1}]}`+"\nagents:", 1), nil)
 	c := readContract(t)
-	ticket, done := "", map[string]bool{"get /v1/events": true} // which has a test of its own
+	ticket, done := "", map[string]bool{"get /v1/events": true, "get /v1/openapi.yaml": true} // which have tests of their own
 	for _, s := range samples {
 		op, ok := c.Paths[s.path][s.method]
 		if !ok {
@@ -174,6 +177,20 @@ func TestEventsAreInTheContract(t *testing.T) {
 	}
 	if len(of) != fields.NumField() {
 		t.Errorf("Event has %d fields in the file, %d in Go", len(of), fields.NumField())
+	}
+}
+
+// The daemon serves its description, whole.
+func TestTheDescriptionIsServed(t *testing.T) {
+	r := begin(t, "generic", plain, nil)
+	w := httptest.NewRecorder()
+	r.daemon.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/v1/openapi.yaml", nil))
+	want, err := os.ReadFile("api/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/yaml" || !bytes.Equal(w.Body.Bytes(), want) {
+		t.Errorf("%d %v, %d bytes", w.Code, w.Header(), w.Body.Len())
 	}
 }
 

@@ -82,6 +82,7 @@ var rights = []right{
 	{does: "read the last requests", route: "GET /v1/recent", open: 200, top: 200, low: 200, bob: 200},
 	{does: "read the configuration, without secrets", route: "GET /v1/config", open: 200, top: 200, low: 200, bob: 200},
 	{does: "read its own rights", route: "GET /v1/me", open: 200, top: 200, low: 200, bob: 200},
+	{does: "read the description of the API", route: "GET /v1/openapi.yaml", open: 200, top: 200, low: 200, bob: 200},
 	{does: "follow events", route: "GET /v1/events", open: 200, top: 200, low: 200, bob: 200},
 	{does: "ask about its quota with MCP", route: "POST /mcp", body: mcpCall("remaining_quota", `{"resource":"api"}`), open: 200, top: 200, low: 200, bob: 200},
 	{does: "pause a resource with MCP", route: "POST /mcp", body: mcpCall("pause_resource", `{"resource":"api","minutes":0.001}`), open: 200, top: 200, low: 403, bob: 403},

@@ -5,6 +5,7 @@ package api
 import (
 	"cmp"
 	"context"
+	_ "embed" // for the description
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -140,11 +141,12 @@ func New(o Options) *API {
 	handle("GET /v1/config", a.config)
 	handle("GET /v1/me", a.me)
 	handle("GET /v1/events", a.events)
+	handle("GET /v1/openapi.yaml", describe)
 	handle("/v1/", func(c *call) error {
 		if others := Methods(a.mux, c.r); others != "" {
 			return NotAllowed(c.w, c.r, others)
 		}
-		return &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no %s %.200s", c.r.Method, c.r.URL.Path), Hint: "the API is described in daemon/api/openapi.yaml"}
+		return &Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no %s %.200s", c.r.Method, c.r.URL.Path), Hint: "GET /v1/openapi.yaml describes the API"}
 	})
 	return a
 }
@@ -176,6 +178,17 @@ func Methods(mux *http.ServeMux, r *http.Request) string {
 func NotAllowed(w http.ResponseWriter, r *http.Request, allow string) *Problem {
 	w.Header().Set("Allow", allow)
 	return &Problem{Status: http.StatusMethodNotAllowed, Detail: fmt.Sprintf("%.200s does not take %.20s", r.URL.Path, r.Method), Hint: "it takes " + allow}
+}
+
+//go:embed openapi.yaml
+var description []byte
+
+// describe sends the description of the API.
+func describe(c *call) error {
+	c.done = true
+	c.w.Header().Set("Content-Type", "application/yaml")
+	_, err := c.w.Write(description)
+	return ignore(err)
 }
 
 // call is one request to the API.
@@ -243,13 +256,13 @@ func (c *call) read(v any) error {
 		return &Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", maxBody), Hint: "send less; of a response's body the beginning is enough"}
 	}
 	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return &Problem{Status: http.StatusBadRequest, Detail: cmp.Or(strings.TrimPrefix(kind.Field, "said."), "the body") + ": " + wrongType(kind), Hint: "daemon/api/openapi.yaml has every field"}
+		return &Problem{Status: http.StatusBadRequest, Detail: cmp.Or(strings.TrimPrefix(kind.Field, "said."), "the body") + ": " + wrongType(kind), Hint: "GET /v1/openapi.yaml has every field"}
 	}
 	if err == nil && d.More() {
 		err = errors.New("there is more than one value")
 	}
 	if err != nil {
-		return &Problem{Status: http.StatusBadRequest, Detail: "the body: " + strings.TrimPrefix(err.Error(), "json: "), Hint: "daemon/api/openapi.yaml has every field"}
+		return &Problem{Status: http.StatusBadRequest, Detail: "the body: " + strings.TrimPrefix(err.Error(), "json: "), Hint: "GET /v1/openapi.yaml has every field"}
 	}
 	return nil
 }

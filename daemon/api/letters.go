@@ -76,7 +76,7 @@ func (a *API) letter(c *call) error {
 // the entry names them and sluice dlq knows that it needs a key.
 func (q *givenUp) request() (*http.Request, error) {
 	bad := func(format string, args ...any) error {
-		return &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf(format, args...), Hint: "daemon/api/openapi.yaml has every field"}
+		return &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf(format, args...), Hint: "GET /v1/openapi.yaml has every field"}
 	}
 	if !strings.HasPrefix(q.Path, "/") {
 		return nil, bad("path: %.80q does not begin with /", q.Path)

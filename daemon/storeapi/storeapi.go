@@ -80,7 +80,7 @@ func New(o Options) *Server {
 		if others := api.Methods(s.mux, r); others != "" {
 			return api.NotAllowed(w, r, others)
 		}
-		return &api.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no %s %.200s", r.Method, r.URL.Path), Hint: "the API is described in daemon/api/openapi.yaml"}
+		return &api.Problem{Status: http.StatusNotFound, Detail: fmt.Sprintf("there is no %s %.200s", r.Method, r.URL.Path), Hint: "GET /v1/openapi.yaml describes the API"}
 	})
 	return s
 }

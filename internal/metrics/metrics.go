@@ -80,5 +80,6 @@ func (r *Registry) Handler() http.Handler {
 	return promhttp.HandlerFor(r.registry, promhttp.HandlerOpts{
 		ErrorHandling:       promhttp.ContinueOnError, // report as much as possible
 		MaxRequestsInFlight: maxScrapes,
+		EnableOpenMetrics:   true, // for scrapers that ask for it
 	})
 }

@@ -295,3 +295,21 @@ func TestAllTold(t *testing.T) {
 		}
 	}
 }
+
+// A scraper that asks for OpenMetrics gets it, and others get the text that they know.
+func TestOpenMetricsIsOffered(t *testing.T) {
+	r := New(Options{})
+	for accept, kind := range map[string]string{
+		"application/openmetrics-text; version=1.0.0, text/plain;q=0.5": "application/openmetrics-text; version=1.0.0",
+		"": "text/plain; version=0.0.4",
+	} {
+		w := httptest.NewRecorder()
+		q := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		q.Header.Set("Accept", accept)
+		r.Handler().ServeHTTP(w, q)
+		body := w.Body.String()
+		if !strings.HasPrefix(w.Header().Get("Content-Type"), kind) || strings.HasSuffix(body, "# EOF\n") != (accept != "") {
+			t.Errorf("%q gets %q, which ends with %q", accept, w.Header().Get("Content-Type"), body[max(len(body)-40, 0):])
+		}
+	}
+}

@@ -130,7 +130,7 @@ func (r *release) target(ctx context.Context, system, arch string) error {
 		return err
 	}
 	name := r.name(system, arch)
-	content := []entry{{binary, place, 0o755}, {"LICENSE", "LICENSE", 0o644}, {licenceOfAll, licences, 0o644}, {"README.md", "README.md", 0o644}}
+	content := []entry{{binary, place, 0o755}, {"LICENSE", "LICENSE", 0o644}, {licenceOfAll, licences, 0o644}, {"README.md", "README.md", 0o644}, {"openapi.yaml", "daemon/api/openapi.yaml", 0o644}}
 	archive := name + ".tar.gz"
 	pack := packTar
 	switch system {
