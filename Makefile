@@ -81,6 +81,7 @@ test-all: test golangci race-large faults-check bench-check store-suites page ##
 	$(GO) test -count=1 -tags slow -run 'KilledHolders|TwoHundredScripts' -v ./test/agents
 	$(GO) test -count=1 -tags slow -run TestScale -v ./sim
 	scripts/need-intercept-tools git curl gh && scripts/need-node && scripts/need-python && scripts/need-java && $(GO) test -count=1 -timeout 20m -tags slow ./test/intercept
+	scripts/need-node && scripts/need-python && $(GO) test -count=1 -timeout 20m -tags slow ./test/api
 	$(MAKE) chart grafana envoy compat windows
 	SLUICE_STRICT=1 $(MAKE) hosts
 	scripts/need-prometheus && $(GO) test -count=1 -tags slow ./test/monitor

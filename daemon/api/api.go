@@ -187,8 +187,7 @@ var description []byte
 func describe(c *call) error {
 	c.done = true
 	c.w.Header().Set("Content-Type", "application/yaml")
-	_, err := c.w.Write(description)
-	return ignore(err)
+	return ignore(send(c.w, c.r, description))
 }
 
 // call is one request to the API.
@@ -220,10 +219,14 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, h func(*call) error)
 
 // reply sends JSON.
 func (c *call) reply(v any) error {
-	c.done = true
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.Header().Set("Cache-Control", "no-store")
-	return ignore(json.NewEncoder(c.w).Encode(v))
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	c.done = true
+	return ignore(send(c.w, c.r, append(body, '\n')))
 }
 
 // result sends JSON, unless there is an error.
