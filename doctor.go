@@ -244,6 +244,9 @@ func span(window time.Duration) string {
 	case 24 * time.Hour:
 		return "day"
 	}
+	if window < time.Second {
+		return window.Round(time.Millisecond).String()
+	}
 	return window.Round(time.Second).String()
 }
 
@@ -269,6 +272,14 @@ func addFacts(f *policy.Facts, def *store.Limit, l *store.LimitState, c clock) {
 	if l.Kind != def.Kind || l.Window != def.Window {
 		f.Recounted, f.Assumed = name, countedAs(def.Kind, def.Window)
 		f.Counted, f.CountedSize = countedAs(l.Kind, l.Window), fmt.Sprintf("size: %d/%s", l.Size, span(l.Window))
+	}
+	if l.StatedLeft > 0 {
+		f.Free, f.FreeSize = name, ""
+		f.FreeStated = fmt.Sprintf("%d of %d free and everything back in %v", l.StatedLeft, l.Size, l.StatedIn)
+		f.FreeHeld = fmt.Sprintf("%d used of %s", l.Used, countedAs(l.Kind, l.Window))
+		if used := l.Size - l.StatedLeft; used > 0 && l.StatedIn > 0 {
+			f.FreeSize = fmt.Sprintf("size: %d/%s", l.Size, span(time.Duration(float64(l.StatedIn)*float64(l.Size)/float64(used))))
+		}
 	}
 	if slack := l.Slack.Microseconds(); l.Widened && slack > f.Slack {
 		f.Slack, f.SlackLimit = slack, name

@@ -108,9 +108,13 @@ type LimitState struct {
 	Widened     bool   // the slack was widened after unexplained refusals
 	Cut         int64  // thousandths of the size lost to unexplained refusals, until regained
 	Withheld    int64  // part of Size neither used nor remaining: shares of members that may be cut off
-	Light       Color
-	Binds       bool // the light holds lower classes back; otherwise it is only shown
-	Breaker     BreakerState
+	// StatedLeft and StatedIn are set if one response after another states that nearly everything is free, while the
+	// ledger counts it as used: what the latest stated, and in which time everything is back. StatedLeft is 0 otherwise.
+	StatedLeft int64
+	StatedIn   time.Duration
+	Light      Color
+	Binds      bool // the light holds lower classes back; otherwise it is only shown
+	Breaker    BreakerState
 }
 
 // BreakerState is what the breaker knows about a stock.

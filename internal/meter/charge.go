@@ -89,6 +89,7 @@ func SlowBeyond(d *Def, r *Ring) int64 { return 2 * r.slack(d) }
 
 // add enters an amount that arrived by t.
 func (m *Meter) add(d *Def, r *Ring, t, amount int64) {
+	r.arrive(t, amount)
 	switch {
 	case d.Kind == Bucket:
 		r.sent(d, t, amount)
@@ -314,7 +315,7 @@ func (m *Meter) takeOut(d *Def, r *Ring, amount int64, c *Charge) {
 		r.Sum -= amount
 		m.Held -= amount
 	default:
-		if r.live(d, c.Mark) {
+		if c.Mark > r.Settled && r.live(d, c.Mark) {
 			amount = min(amount, *r.at(c.Mark / d.Slice))
 			*r.at(c.Mark / d.Slice) -= amount
 			m.Level -= amount

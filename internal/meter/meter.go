@@ -163,6 +163,7 @@ func (m *Meter) settlePending(d *Def, r *Ring, t int64) {
 		if c := r.at(r.Tail); *c > 0 {
 			m.drain(d, (r.Tail+1)*d.Slice)
 			r.sent(d, (r.Tail+1)*d.Slice, *c)
+			r.arrive((r.Tail+1)*d.Slice, *c)
 			m.fill(d, r, *c)
 			m.Held -= *c
 			r.Sum -= *c

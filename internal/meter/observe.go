@@ -103,7 +103,8 @@ func (m *Meter) MostUsed(d *Def, r *Ring, t, made int64) (used int64, known bool
 		gone, ok := r.goneSince(d, made)
 		return m.Level + m.Held + gone, ok
 	case d.Kind == Bucket && m.N > 0 && t-made < maxExact/m.N:
-		return m.Level + m.Held + ceilDiv((t-made)*m.N, m.W), true
+		out, ok := r.recalled(made)
+		return m.Level + m.Held + out + ceilDiv((t-made)*m.N, m.W), ok
 	default:
 		return 0, false
 	}

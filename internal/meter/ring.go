@@ -14,7 +14,17 @@ type Ring struct {
 	Gone  int64       // rolling: total that has come back so far; bucket: amount that arrived in the last window with arrivals
 	marks [marks]mark // rolling: totals that had come back; bucket: lowest levels
 	last  int64       // rolling: number of the latest mark; bucket: number of that window
-	slot  [slots]int64
+	// What has arrived, while statements of the provider are followed, see Follow.
+	in      int64          // total so far
+	inAt    int64          // when the latest of it arrived
+	out     int64          // bucket: total that statements have taken out
+	outAt   int64          // when they did so last
+	inOut   int64          // out as of inAt
+	apart   int64          // least time between two notes; 0: nothing is noted
+	note    int64          // number of the latest note
+	notes   [notes]arrived // arrivals so far, by time
+	Settled int64          // charges bound by then are not given back: a statement has replaced them
+	slot    [slots]int64
 }
 
 // mark is a note in a ring. For a rolling window, n is the most that had come back by the time at. For a bucket, n

@@ -22,36 +22,40 @@ func (m *Meter) Turn(from, to *Def, r *Ring, t, seen, unseen int64) {
 	r.Tail = (t - to.Window) / to.Slice
 	m.N, m.W, m.Rem, m.Last, m.Hi, m.Outside, m.Since = 0, 0, 0, 0, 0, 0, t
 	m.Level = seen + unseen
+	r.arrive(t+r.slack(to), unseen)
 	*r.at(t / to.Slice) += seen
 	*r.at((t + r.slack(to)) / to.Slice) += unseen
 }
 
-// Forget records that the provider counted used just before t, and will have forgotten it by gone. So that much of
-// the arrived charges comes back by gone, instead of a window after its bound. The youngest charges, which used does
-// not explain, stay. It reports whether any come back earlier.
+// Forget records that a response stated, just before t, when everything that the provider counts will have come back: by
+// gone. Its own request, of which own arrived at t, comes back by then, instead of a window after its bound. So does all
+// that had arrived before its request was granted. At most unseen has arrived since; the provider may not have counted
+// it, so the youngest charges stay. unseen is negative if that is not known: then only own comes back. It returns whether
+// any come back earlier.
 //
 // This is correct for each kind if the provider states as its reset the time when everything is back. A fixed window
 // forgets all of it at the reset, a rolling one a window after its youngest request. A bucket is empty by then
 // without later requests, and otherwise holds at most what these add.
-func (m *Meter) Forget(d *Def, r *Ring, t, gone, used int64) bool {
-	back := (gone - d.Window) / d.Slice
-	if !m.slices(d) || gone < t || back < r.Tail {
+func (m *Meter) Forget(d *Def, r *Ring, t, gone, own, unseen int64) bool {
+	back, now := (gone-d.Window)/d.Slice, t/d.Slice
+	if !m.slices(d) || gone < t || back < r.Tail || back >= now {
 		return false
 	}
-	now := t / d.Slice
-	stay := m.Level - used // less the charges placed ahead, below
-	for k := now + 1; k < r.Tail+slots; k++ {
-		stay -= *r.at(k)
-	}
-	moved := int64(0)
-	for k := now; k > back; k-- {
+	moved := min(own, *r.at(now))
+	*r.at(now) -= moved
+	for k := r.Tail + slots - 1; k > back && unseen >= 0; k-- {
 		c := r.at(k)
-		part := *c - min(max(stay, 0), *c)
-		stay -= *c
-		*c -= part
-		moved += part
+		part := *c - min(unseen, *c)
+		unseen -= *c - part
+		if k <= now {
+			*c -= part
+			moved += part
+		}
 	}
 	*r.at(back) += moved
+	if moved > 0 {
+		r.Settled = t
+	}
 	return moved > 0
 }
 

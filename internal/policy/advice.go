@@ -35,6 +35,12 @@ type Facts struct {
 	Counted     string // how the limit is counted now
 	CountedSize string // what to configure to keep that
 
+	// A limit of which responses state that nearly all is free, while the gate counts it as used.
+	Free       string
+	FreeStated string // what they state, in words
+	FreeHeld   string // what the gate counts, in words
+	FreeSize   string // what to configure if the provider has a bucket; empty: not known
+
 	Unknown []string // limits whose size is neither configured nor stated; one "" if there are no limits
 	Use     int      // percent; 0 means 100
 	Audit   Audit
@@ -65,7 +71,7 @@ type Advice struct {
 type topic func(f *Facts) (setting, seen, do string)
 
 // topics are all topics, the most important first.
-var topics = []topic{cycles, unknown, outside, recounted, guardOff, contention, breaker, slack, cut, strict, quota}
+var topics = []topic{cycles, unknown, outside, recounted, free, guardOff, contention, breaker, slack, cut, strict, quota}
 
 // causes are the topics that explain refusals, the best explanation first.
 var causes = []topic{observed, outside, recounted, guardOff, slack, unknown, use}
@@ -147,6 +153,18 @@ func recounted(f *Facts) (setting, seen, do string) {
 	return setting,
 		fmt.Sprintf("answers contradict the assumption that the limit %s is %s: it is counted as %s", f.Recounted, f.Assumed, f.Counted),
 		fmt.Sprintf("that is safe however the provider counts; to start with it, configure %s with %s", setting, f.CountedSize)
+}
+
+func free(f *Facts) (setting, seen, do string) {
+	if f.Free == "" {
+		return
+	}
+	setting = f.of("limits." + f.Free)
+	do = fmt.Sprintf("the limit comes back sooner than the gate assumes: configure %s with the provider's size and window", setting)
+	if f.FreeSize != "" {
+		do += fmt.Sprintf(", such as %s for a bucket", f.FreeSize)
+	}
+	return setting, fmt.Sprintf("responses state %s of the limit %s, while the gate counts %s and holds requests", f.FreeStated, f.Free, f.FreeHeld), do
 }
 
 func guardOff(f *Facts) (setting, seen, do string) {

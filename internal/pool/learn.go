@@ -69,7 +69,7 @@ func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 		in, d, r := p.touch(at)
 		p.learnSize(at, in, d, l, o.Size)
 		p.fit(in, o, made, tk)
-		p.comesBack(in, o)
+		p.comesBack(in, o, made, tk)
 		d = p.defOf(in)
 		current := made >= in.Hi-d.Window // otherwise the response may describe the window before
 		if o.ResetIn >= 0 && l.Kind == store.Fixed {
@@ -92,6 +92,10 @@ func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 			rough := l.Estimated || p.explained(in, made, whole-o.Remaining)
 			d = p.defOf(in)
 			in.ObserveUsed(d, r, p.now, made, whole-o.Remaining, rough)
+			if tk != nil {
+				p.contradicts(in, o, whole)
+				p.follow(in, o, made, tk)
+			}
 			p.sample(in, d, r, o.Remaining, tk.cost(o.Limit))
 		}
 	}
@@ -178,6 +182,7 @@ func (p *Pool) unexplained(tk *ticket, scope store.Scope) {
 		case p.shared&(1<<c.limit) == 0 || r == nil || in.Cap == 0:
 		case in.Outside > 0 || in.Room(p.defOf(in), r) < 0: // outside use or an overrun explains it
 		case scope&^p.spec.Limits[c.limit].Per != 0: // the refusal has a narrower scope
+		case p.unfollow(in):
 		case p.mayBeWindow(in, in.Cap+c.Amount): // the refused request does not count
 			r.Unbrief(p.defOf(in))                    // a spent request may have taken longer to arrive
 			p.turn(in, p.defOf(in).Window, 0, in.Cap) // a provider that counts a window refuses like this

@@ -22,6 +22,7 @@ type model struct {
 	early     bool  // a charge has come back at a stated reset
 	doubts    uint8 // consecutive responses that did not fit
 	resetAt   int64 // latest stated reset; 0: none
+	follows
 }
 
 // defOf returns the definition by which a meter counts: the limit's, or that of its model.
@@ -93,6 +94,22 @@ func (s *statement) span(window, off int64) (from, to int64, ok bool) {
 	return from - off - s.late, to + off, ok
 }
 
+// off returns how far the stated reset may be off.
+func (s *statement) off() int64 {
+	if s.fine {
+		return fineError
+	}
+	return resetError
+}
+
+// slop returns how much later than stated the reset may be.
+func (s *statement) slop() int64 {
+	if s.fine {
+		return fineError
+	}
+	return defaultSlop
+}
+
 // within reports whether a bucket with this window would state the same reset, give or take off.
 func (s *statement) within(window, off int64) bool {
 	from, to, ok := s.span(window, off)
@@ -102,10 +119,7 @@ func (s *statement) within(window, off int64) bool {
 // longer returns the first window of a minute, an hour and a day that exceeds than and whose bucket would state the same.
 // It returns 0 if there is none, or if the response is too coarse to tell.
 func (s *statement) longer(than int64) int64 {
-	off := int64(resetError)
-	if s.fine {
-		off = fineError
-	}
+	off := s.off()
 	if s.in < 8*off || s.most > s.least+s.least/4 {
 		return 0
 	}
@@ -138,18 +152,25 @@ func (p *Pool) fit(in *inst, o *store.Observed, made int64, tk *ticket) {
 	m := p.modelOf(in)
 	d := p.defOf(in)
 	limit := p.defs[o.Limit].Window
+	m.tell(&s, p.now)
 	switch {
 	case d.Kind == meter.Rolling:
-		if s.in > d.Window+resetError { // the provider's window is longer: none forgets later than its length
-			p.turn(in, s.in, 0, in.Level)
+		if s.in > d.Window+s.off() { // the provider's window is longer: none forgets later than its length
+			p.turn(in, s.in+s.slop(), 0, in.Level)
+		} else if theirSize(l) {
+			p.shorten(in, m, &s)
 		}
 	case s.within(d.Window, resetError):
 		m.doubts = 0
 		p.prove(m, d, &s)
+		if theirSize(l) {
+			p.quicken(in, m, &s)
+		}
 	case s.within(limit, resetError):
 		p.stretch(in, limit)
 	case s.longer(limit) != 0:
 		p.stretch(in, s.longer(limit))
+	case theirSize(l) && p.quicken(in, m, &s):
 	default:
 		from, _, _ := s.span(d.Window, resetError)
 		// An early reset is no danger, and a reset beyond the window may be a mistake: wait for a second one.
@@ -161,7 +182,11 @@ func (p *Pool) fit(in *inst, o *store.Observed, made int64, tk *ticket) {
 			ours = in.Cap + in.Held
 		}
 		recent := min(ours-in.Held, p.ring(in).Recent(d, p.now))
-		p.turn(in, max(limit, s.in), s.used, max(recent-s.used, 0))
+		window := limit
+		if s.in > limit {
+			window = s.in + s.slop()
+		}
+		p.turn(in, window, s.used, max(recent-s.used, 0))
 	}
 	m.resetAt = p.now + s.in
 }
@@ -237,7 +262,7 @@ func (p *Pool) explained(in *inst, made, used int64) bool {
 		return false
 	}
 	m := p.models.At(in.model)
-	if d.Kind == meter.Bucket || !m.early || m.plain {
+	if d.Kind == meter.Bucket || !m.early || m.plain || m.synced {
 		return false
 	}
 	m.plain = true // charges came back too early, at stated resets
@@ -264,16 +289,20 @@ func (p *Pool) mayBeWindow(in *inst, used int64) bool {
 
 // comesBack notes when the provider will have forgotten the use that it states. It applies to meters that became a
 // rolling window and whose size comes from the provider.
-func (p *Pool) comesBack(in *inst, o *store.Observed) {
+func (p *Pool) comesBack(in *inst, o *store.Observed, made int64, tk *ticket) {
 	if in.model == 0 || o.ResetIn < 0 || o.Size <= 0 || o.Remaining < 0 || o.Remaining > o.Size {
 		return
 	}
 	m, l := p.models.At(in.model), &p.spec.Limits[o.Limit]
-	if !m.differs || m.plain || m.Kind != meter.Rolling || l.Size > 0 && !l.SizeIsDefault {
+	if !m.differs || m.plain || m.Kind != meter.Rolling || !theirSize(l) {
 		return
 	}
-	gone := p.now + o.ResetIn.Microseconds() + defaultSlop
-	if in.Forget(p.defOf(in), p.ring(in), p.now, gone, o.Size-o.Remaining) {
+	unseen := max(in.Level-(o.Size-o.Remaining), 0)
+	if tk != nil {
+		unseen = p.unseen(in, made, tk.arrived(o.Limit, l))
+	}
+	s := statement{fine: o.ResetIn.Microseconds()%second != 0}
+	if in.Forget(p.defOf(in), p.ring(in), p.now, p.now+o.ResetIn.Microseconds()+s.slop(), tk.arrived(o.Limit, l), unseen) {
 		m.early = true
 	}
 }

@@ -131,6 +131,11 @@ func (p *Pool) limitStates() []store.LimitState {
 			b.Judge(p.rule(), p.now, in.Hi, max(in.Room(d, r), 0))
 			l.Breaker = store.BreakerState{Tripped: b.Tripped, Samples: b.Samples(), Gone: store.Time(b.Gone)}
 		}
+		if in.model != 0 && in.Used(d, r) > in.Cap/2 {
+			if m := p.models.At(in.model); m.free >= freeFrom {
+				l.StatedLeft, l.StatedIn = m.freeLeft, store.Time(m.freeIn).Sub(0)
+			}
+		}
 		if in.Cap > 0 {
 			l.Size = in.Capacity(r)
 			l.Remaining = max(in.Room(d, r), 0)

@@ -17,9 +17,9 @@ local function begin()
  known.slabs = { -- in the order of useSlabs
   slabOf('N', 3, {}), slabOf("A", 39, {}), slabOf("B", 13, {}), slabOf("C", 9, {}),
   slabOf("D", 18, {}), slabOf("E", 17, {}), slabOf("F", 30, {}), slabOf("G", 27, {}),
-  slabOf("H", 14, {}, true), slabOf("I", 8, {}), slabOf("J", 15, {}), slabOf("K", 4, {}),
+  slabOf("H", 14, {}, true), slabOf("I", 8, {}), slabOf("J", 29, {}), slabOf("K", 4, {}),
   slabOf("L", 14, {}), slabOf("M", 17, {}), slabOf("A'", 384, {}), slabOf("B'", 10, {}),
-  slabOf("C'", 3, {}), slabOf("D'", 7, {}), slabOf("E'", 25, {'slot'}), slabOf("F'", 8, {}),
+  slabOf("C'", 3, {}), slabOf("D'", 7, {}), slabOf("E'", 105, {'slot'}), slabOf("F'", 8, {}),
   slabOf("G'", 23, {'ring'}), slabOf("H'", 115, {}), slabOf("I'", 7, {}), slabOf('counts', 15, {}),
   slabOf('once', 172, {'slots'}), slabOf('past', 3, {'week'}), slabOf('sum', 14, {}), slabOf('cfg', 109, {}, true),
   slabOf('tree', 1, {}),
@@ -1222,10 +1222,10 @@ F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:397
  F.pool_Pool_end(t, tk)
  return true
 end
-F.pool_Pool_defOf = function(in_) -- internal/pool/model.go:28
+F.pool_Pool_defOf = function(in_) -- internal/pool/model.go:29
  if in_[28] == 0 then return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) end
  local m = S_models[in_[28]] or ld(S_models, in_[28])
- if m[10] == 0 then return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) end
+ if m[24] == 0 then return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) end
  if m[9] ~= once[in_[11]+157] then m[9] = once[in_[11]+157] end
  return m
 end
@@ -2053,7 +2053,7 @@ F.pool_Pool_touchCharge = function(c, c_o) -- internal/pool/insts.go:278
  F.meter_Meter_Advance(in_, d, r, once[1])
  return in_, d, r
 end
-F.meter_Meter_Bind = function(m, d, r, t, c, c_o) -- internal/meter/charge.go:125
+F.meter_Meter_Bind = function(m, d, r, t, c, c_o) -- internal/meter/charge.go:126
  if d[1] == 3 or c[c_o+3] == 0 then return end
  if (c[c_o+3] == 2 and t >= c[c_o+2] and not (d[1] == 0 and c[c_o+3] == 2 and F.meter_Ring_live(r, d, c[c_o+2]))) then
   c[c_o+3] = 0
@@ -2127,7 +2127,7 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go
    local in_, d, r = F.pool_Pool_touch(at)
    F.pool_Pool_learnSize(at, in_, d, l, o[2])
    F.pool_Pool_fit(in_, o, made, tk)
-   F.pool_Pool_comesBack(in_, o)
+   F.pool_Pool_comesBack(in_, o, made, tk)
    d = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_))
    local current = made >= in_[8] - d[4]
    if o[4] >= 0 and l[2] == 2 then
@@ -2146,6 +2146,10 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go
     local rough = l[12] ~= 0 or F.pool_Pool_explained(in_, made, whole - o[3])
     d = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_))
     F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, whole - o[3], rough)
+    if tk ~= nil then
+     F.pool_Pool_contradicts(in_, o, whole)
+     F.pool_Pool_follow(in_, o, made, tk)
+    end
     F.pool_Pool_sample(in_, d, r, o[3], F.pool_ticket_cost(tk, o[1]))
    end
   until true
@@ -2175,7 +2179,7 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses
  end
  return false
 end
-F.pool_Pool_unexplained = function(tk, scope) -- internal/pool/learn.go:172
+F.pool_Pool_unexplained = function(tk, scope) -- internal/pool/learn.go:176
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
@@ -2183,6 +2187,7 @@ F.pool_Pool_unexplained = function(tk, scope) -- internal/pool/learn.go:172
   if band(cfg[61], (1 * 2^(c[c_o+5]))) == 0 or r == nil or in_[1] == 0 then
   elseif in_[9] > 0 or F.meter_Meter_Room(in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), r) < 0 then
   elseif band(scope, bnot((S_limits[c[c_o+5]+1] or ld(S_limits, c[c_o+5]+1))[7])) ~= 0 then
+  elseif F.pool_Pool_unfollow(in_) then
   elseif F.pool_Pool_mayBeWindow(in_, in_[1] + c[c_o+1]) then
    F.meter_Ring_Unbrief(r, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)))
    F.pool_Pool_turn(in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_))[4], 0, in_[1])
@@ -2262,7 +2267,7 @@ F.pool_Pool_since = function(scope, who, who_o) -- internal/pool/learn.go:41
  end
  return once[1]
 end
-F.pool_Pool_unbrief = function(who, who_o) -- internal/pool/learn.go:152
+F.pool_Pool_unbrief = function(who, who_o) -- internal/pool/learn.go:156
  for i = 0, cfg[4] - 1 do
   if band(cfg[61], (1 * 2^(i))) ~= 0 then
    local at, per = unscoped[i][1], (S_limits[i+1] or ld(S_limits, i+1))[7]
@@ -2744,6 +2749,7 @@ F.pool_Pool_why = function(t) -- internal/pool/serve.go:271
 end
 F.policy_Gap = function(amount, size, window) return ceil((amount * window) / size) end -- internal/policy/pace.go:19
 F.meter_Meter_add = function(m, d, r, t, amount) -- internal/meter/charge.go:91
+ F.meter_Ring_arrive(r, t, amount)
  if d[1] == 0 then
   F.meter_Ring_sent(r, d, t, amount)
   F.meter_Meter_fill(m, d, r, amount)
@@ -2756,7 +2762,7 @@ F.meter_Meter_add = function(m, d, r, t, amount) -- internal/meter/charge.go:91
   if t >= m[7] then m[6] = m[6] + amount end
  end
 end
-F.meter_Meter_chargeAt = function(m, d, r, c, c_o, mark) -- internal/meter/charge.go:108
+F.meter_Meter_chargeAt = function(m, d, r, c, c_o, mark) -- internal/meter/charge.go:109
  c[c_o+3], c[c_o+2] = 2, mark
  if d[1] == 0 then
   local slice = (mark - fmod(mark, d[5])) / d[5]
@@ -2773,7 +2779,7 @@ F.meter_Meter_hold = function(m, d, amount) -- internal/meter/charge.go:80
  m[4] = m[4] + amount
  if (d[1] == 2 and m[8] ~= 0) then m[5] = m[5] + amount end
 end
-F.meter_Ring_lower = function(r, from, to, amount) -- internal/meter/ring.go:90
+F.meter_Ring_lower = function(r, from, to, amount) -- internal/meter/ring.go:100
  local k = max((from - fmod(from, 30000000)) / 30000000, ((to - fmod(to, 30000000)) / 30000000) - 8 + 1)
  while r ~= nil and k <= ((to - fmod(to, 30000000)) / 30000000) do
   local m, m_o = r, (fmod(k, 8))*2+8
@@ -2800,6 +2806,9 @@ end
 F.meter_Meter_Room = function(m, d, r) -- internal/meter/meter.go:72
  if m[1] == 0 then return 1099511627776 end
  return (((r == nil or r[5] == 0) and m[1] or F.meter_Meter_less(m, r[5])) - ((d[9] == 0) and 0 or quo(mul(m[1], d[9]), 4096))) - F.meter_Meter_Used(m, d, r)
+end
+F.pool_headerTime_slowerThan = function(h, h_o, d, r) -- internal/pool/header.go:39
+ return h[h_o+18] > 0 and d[2] == 0 and h[h_o+18] > (2 * ((r == nil or r[4] == 0) and d[6] or r[4]))
 end
 F.policy_Pace_AllowsAll = function(p, t, amount, size, window) -- internal/policy/pace.go:32
  return (p[1] > t and p[1] or t) + (ceil((amount * window) / size)) < t + F.policy_Gap(max((size - fmod(size, 20)) / 20, 1), size, window)
@@ -3001,13 +3010,13 @@ F.pool_Pool_until = function(rec, at) -- internal/pool/history.go:218
  end
  return i
 end
-F.meter_Meter_Release = function(m, d, c, c_o) -- internal/meter/charge.go:211
+F.meter_Meter_Release = function(m, d, c, c_o) -- internal/meter/charge.go:212
  if d[1] == 3 and c[c_o+3] == 1 then
   m[4] = m[4] - c[c_o+1]
   c[c_o+3] = 0
  end
 end
-F.meter_Meter_Orphan = function(m, d, r, t, c, c_o, proven) -- internal/meter/charge.go:177
+F.meter_Meter_Orphan = function(m, d, r, t, c, c_o, proven) -- internal/meter/charge.go:178
  if c[c_o+3] ~= 1 or d[1] == 3 or (d[2] == 1 and not proven) then return end
  if d[2] == 2 then
   F.meter_Meter_Bind(m, d, r, t, c, c_o)
@@ -3064,7 +3073,7 @@ F.pool_Pool_dropNames = function(n, n_o) -- internal/pool/ticket.go:69
   if n[n_o+5] ~= 0 then F.flat_Names_Drop(n[n_o+5]) end
  end
 end
-F.meter_Meter_Refund = function(m, d, r, t, c, c_o) -- internal/meter/charge.go:219
+F.meter_Meter_Refund = function(m, d, r, t, c, c_o) -- internal/meter/charge.go:220
  F.meter_Meter_reduce(m, d, r, t, c, c_o, c[c_o+1])
  c[c_o+1], c[c_o+3] = 0, 0
 end
@@ -3102,7 +3111,7 @@ F.pause_State_Lost = function(g, t, ticket, unsent) -- internal/pause/pause.go:3
  g[7] = g[7] + 1
  if g[7] >= 3 then F.pause_State_ramp(g, t) end
 end
-F.meter_Meter_Lapse = function(m, d, r, due, c, c_o) -- internal/meter/charge.go:150
+F.meter_Meter_Lapse = function(m, d, r, due, c, c_o) -- internal/meter/charge.go:151
  F.meter_Meter_Advance(m, d, r, due)
  if c[c_o+3] == 1 and (d[1] == 1 or (d[1] == 2 and m[8] == 0)) and not F.meter_Ring_live(r, d, due) then
   m[4] = m[4] - c[c_o+1]
@@ -3334,7 +3343,7 @@ F.pool_wheel_leave = function(w, w_o, t) -- internal/pool/wheel.go:72
  else w[w_o+6] = t[20] end
  t[6], t[20], t[21] = 0, 0, 0
 end
-F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o) -- internal/meter/charge.go:294
+F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o) -- internal/meter/charge.go:295
  if d[1] == 3 then m[4] = m[4] - amount
  elseif (d[1] == 2 and m[8] ~= 0) then
   if c[c_o+3] == 1 then
@@ -3351,7 +3360,7 @@ F.meter_Meter_takeOut = function(m, d, r, amount, c, c_o) -- internal/meter/char
   r[3] = r[3] - amount
   m[4] = m[4] - amount
  else
-  if F.meter_Ring_live(r, d, c[c_o+2]) then
+  if c[c_o+2] > r[105] and F.meter_Ring_live(r, d, c[c_o+2]) then
    amount = min(amount, far(1, F.meter_Ring_at(r, (c[c_o+2] - fmod(c[c_o+2], d[5])) / d[5])))
    local t2_, t2_o = F.meter_Ring_at(r, (c[c_o+2] - fmod(c[c_o+2], d[5])) / d[5])
    t2_[t2_o+1] = t2_[t2_o+1] - amount
@@ -3398,7 +3407,7 @@ F.pool_Pool_learnCrowd = function(o, made) -- internal/pool/crowd.go:98
  end
  if o[3] >= 0 and o[3] < in_[1] then F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, in_[1] - o[3], true) end
 end
-F.pool_Pool_learnSize = function(i, in_, d, l, size) -- internal/pool/learn.go:127
+F.pool_Pool_learnSize = function(i, in_, d, l, size) -- internal/pool/learn.go:131
  if size <= 0 or size > 1099511627776 then return end
  local burst = l[5]
  if l[4] > 0 and l[11] == 0 then
@@ -3412,7 +3421,7 @@ F.pool_Pool_learnSize = function(i, in_, d, l, size) -- internal/pool/learn.go:1
   if in_[1] > before then F.pool_Pool_lose(i) end
  end
 end
-F.pool_Pool_fit = function(in_, o, made, tk) -- internal/pool/model.go:128
+F.pool_Pool_fit = function(in_, o, made, tk) -- internal/pool/model.go:142
  local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  if l[2] ~= 0 or in_[15] == 0 then return end
  local own = F.pool_ticket_cost(tk, o[1])
@@ -3421,13 +3430,18 @@ F.pool_Pool_fit = function(in_, o, made, tk) -- internal/pool/model.go:128
  local m = F.pool_Pool_modelOf(in_)
  local d = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_))
  local limit = (S_defs[o[1]+1] or ld(S_defs, o[1]+1))[4]
+ F.pool_model_tell(m, s, once[1])
  if d[1] == 1 then
-  if s[5] > d[4] + 2200000 then F.pool_Pool_turn(in_, s[5], 0, in_[5]) end
+  if s[5] > d[4] + ((s[7] ~= 0) and 50000 or 2200000) then
+   F.pool_Pool_turn(in_, s[5] + ((s[7] ~= 0) and 50000 or 1200000), 0, in_[5])
+  elseif (l[4] == 0 or l[11] ~= 0) then F.pool_Pool_shorten(in_, m, s) end
  elseif F.pool_statement_within(s, d[4], 2200000) then
-  m[14] = 0
+  m[28] = 0
   F.pool_Pool_prove(m, d, s)
+  if (l[4] == 0 or l[11] ~= 0) then F.pool_Pool_quicken(in_, m, s) end
  elseif F.pool_statement_within(s, limit, 2200000) then F.pool_Pool_stretch(in_, limit)
  elseif F.pool_statement_longer(s, limit) ~= 0 then F.pool_Pool_stretch(in_, F.pool_statement_longer(s, limit))
+ elseif ((l[4] == 0 or l[11] ~= 0) and F.pool_Pool_quicken(in_, m, s)) then
  else
   local from, _, _ = F.pool_statement_span(s, d[4], 2200000)
   local early = s[5] < from
@@ -3437,17 +3451,21 @@ F.pool_Pool_fit = function(in_, o, made, tk) -- internal/pool/model.go:128
   local ours, known = F.meter_Meter_MostUsed(in_, d, (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), once[1], made)
   if not known then ours = in_[1] + in_[4] end
   local recent = min(ours - in_[4], F.meter_Ring_Recent((not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), d, once[1]))
-  F.pool_Pool_turn(in_, limit > s[5] and limit or s[5], s[2], max(recent - s[2], 0))
+  local window = limit
+  if s[5] > limit then window = s[5] + ((s[7] ~= 0) and 50000 or 1200000) end
+  F.pool_Pool_turn(in_, window, s[2], max(recent - s[2], 0))
  end
- m[15] = once[1] + s[5]
+ m[29] = once[1] + s[5]
 end
-F.pool_Pool_comesBack = function(in_, o) -- internal/pool/model.go:267
+F.pool_Pool_comesBack = function(in_, o, made, tk) -- internal/pool/model.go:292
  if in_[28] == 0 or o[4] < 0 or o[2] <= 0 or o[3] < 0 or o[3] > o[2] then return end
  local m, l = (S_models[in_[28]] or ld(S_models, in_[28])), (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
- if m[10] == 0 or m[12] ~= 0 or m[1] ~= 1 or (l[4] > 0 and l[11] == 0) then return end
- local gone = once[1] + quo(o[4], 1000) + 1200000
- if F.meter_Meter_Forget(in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), once[1], gone, o[2] - o[3]) then
-  m[13] = 1
+ if m[24] == 0 or m[26] ~= 0 or m[1] ~= 1 or not (l[4] == 0 or l[11] ~= 0) then return end
+ local unseen = max(in_[5] - (o[2] - o[3]), 0)
+ if tk ~= nil then unseen = F.pool_Pool_unseen(in_, made, F.pool_ticket_arrived(tk, o[1], l)) end
+ local s = {0,0,0,0,0,0,((fmod(quo(o[4], 1000), 1000000) ~= 0) and 1 or 0)}
+ if F.meter_Meter_Forget(in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), once[1], once[1] + quo(o[4], 1000) + ((s[7] ~= 0) and 50000 or 1200000), F.pool_ticket_arrived(tk, o[1], l), unseen) then
+  m[27] = 1
  end
 end
 F.meter_Meter_ObserveReset = function(m, d, r, t, lo, hi) -- internal/meter/observe.go:5
@@ -3478,13 +3496,13 @@ F.meter_Meter_Believe = function(m, d, used) -- internal/meter/observe.go:86
  m[9] = m[9] < used and m[9] or used
  return true
 end
-F.pool_Pool_sample = function(in_, d, r, remaining, own) -- internal/pool/learn.go:102
+F.pool_Pool_sample = function(in_, d, r, remaining, own) -- internal/pool/learn.go:106
  if not ((d[1] == 2 and in_[8] ~= 0)) or cfg[87] == 0 then return end
  local st = F.pool_Pool_stockOf(in_)
  F.policy_Breaker_Sample(st, 9, (F.pool_Pool_rule()), once[1], remaining, in_[4] + own)
  F.pool_Pool_judgeStock(st, in_, F.meter_Meter_Room(in_, d, r))
 end
-F.pool_ticket_cost = function(tk, limit) -- internal/pool/learn.go:112
+F.pool_ticket_cost = function(tk, limit) -- internal/pool/learn.go:116
  if tk ~= nil then
   for k = 0, tk[25] - 1 do
    local c, c_o = tk, (k)*5+35
@@ -3493,7 +3511,7 @@ F.pool_ticket_cost = function(tk, limit) -- internal/pool/learn.go:112
  end
  return 0
 end
-F.pool_Pool_explained = function(in_, made, used) -- internal/pool/model.go:227
+F.pool_Pool_explained = function(in_, made, used) -- internal/pool/model.go:252
  local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
  local ours, known = F.meter_Meter_MostUsed(in_, d, r, once[1], made)
  if not known or used <= ours then return false end
@@ -3503,8 +3521,8 @@ F.pool_Pool_explained = function(in_, made, used) -- internal/pool/model.go:227
  end
  if in_[28] == 0 then return false end
  local m = S_models[in_[28]] or ld(S_models, in_[28])
- if d[1] == 0 or m[13] == 0 or m[12] ~= 0 then return false end
- m[12] = 1
+ if d[1] == 0 or m[27] == 0 or m[26] ~= 0 or m[19] ~= 0 then return false end
+ m[26] = 1
  return true
 end
 F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough) -- internal/meter/observe.go:64
@@ -3517,6 +3535,42 @@ F.meter_Meter_ObserveUsed = function(m, d, r, t, made, used, rough) -- internal/
   m[10] = t
  else F.meter_Meter_add(m, d, r, t, more) end
  if not rough then m[9] = m[9] + more end
+end
+F.pool_Pool_contradicts = function(in_, o, whole) -- internal/pool/follow.go:150
+ if in_[5] < whole - ((whole - fmod(whole, 4)) / 4) or whole - o[3] > ((whole - fmod(whole, 4)) / 4) or whole < 2 or o[4] < 0 then
+  if in_[28] ~= 0 then
+   local t1_ = (S_models[in_[28]] or ld(S_models, in_[28]))
+   t1_[21] = 0
+  end
+  return 
+ end
+ local m = F.pool_Pool_modelOf(in_)
+ m[21] = min(m[21] + 1, 100)
+ m[22], m[23] = o[3], quo(o[4], 1000)
+end
+F.pool_Pool_follow = function(in_, o, made, tk) -- internal/pool/follow.go:112
+ local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
+ local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
+ if in_[28] == 0 or r == nil or l[2] ~= 0 or not (l[4] == 0 or l[11] ~= 0) or (l[4] > 0 and l[11] == 0 and l[5] ~= l[4]) or o[2] ~= in_[1] or o[4] < 0 then
+  return 
+ end
+ local m = S_models[in_[28]] or ld(S_models, in_[28])
+ if m[26] ~= 0 or m[20] >= 2 then return end
+ F.meter_Ring_Follow(r, once[1], (once[47] - fmod(once[47], 8)) / 8)
+ local own = F.pool_ticket_arrived(tk, o[1], l)
+ local unseen = F.pool_Pool_unseen(in_, made, own)
+ if unseen < 0 then return end
+ local used = max(o[2] - o[3], own)
+ if l[12] ~= 0 and o[2] >= 10000 then used = used + 1000 end
+ if in_[5] <= used + unseen then return end
+ local need = 3
+ if m[20] > 0 then need = 30 end
+ if m[18] < need then
+  m[18] = m[18] + 1
+  return 
+ end
+ F.meter_Meter_Sync(in_, d, r, once[1], used + unseen)
+ m[19] = 1
 end
 F.pause_State_Succeeded = function(g, t, granted, ticket) -- internal/pause/pause.go:295
  F.pause_State_pass(g, t)
@@ -3563,17 +3617,28 @@ F.pause_State_Exhausted = function(g, t, granted, wait) -- internal/pause/pause.
  if granted > g[3] or g[1] == 1 then F.pause_State_hold(g, t, wait) end
  return true
 end
-F.pool_Pool_mayBeWindow = function(in_, used) -- internal/pool/model.go:253
+F.pool_Pool_unfollow = function(in_) -- internal/pool/follow.go:181
+ if in_[28] == 0 then return false end
+ local m, window = S_models[in_[28]] or ld(S_models, in_[28]), (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))[4]
+ if m[19] == 0 and ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_))[4] >= window then
+  return false
+ end
+ m[19], m[14], m[18], m[15] = 0, 0, 0, 0
+ m[20] = m[20] + 1
+ F.pool_Pool_turn(in_, window, 0, in_[1])
+ return true
+end
+F.pool_Pool_mayBeWindow = function(in_, used) -- internal/pool/model.go:278
  local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
  if d[1] ~= 0 or r == nil or F.pool_ownBurst((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))) or used > F.meter_Ring_Recent(r, d, once[1]) + in_[4] then
   return false
  end
  if in_[28] == 0 then return true end
  local m = S_models[in_[28]] or ld(S_models, in_[28])
- return m[11] == 0 and (m[15] == 0 or m[14] > 0)
+ return m[25] == 0 and (m[29] == 0 or m[28] > 0)
 end
-F.meter_Ring_Unbrief = function(r, d) if r ~= nil and d[2] ~= 2 and r[4] == 0 then r[4] = d[6] end end -- internal/meter/ring.go:157
-F.pool_Pool_turn = function(in_, window, seen, unseen) -- internal/pool/model.go:209
+F.meter_Ring_Unbrief = function(r, d) if r ~= nil and d[2] ~= 2 and r[4] == 0 then r[4] = d[6] end end -- internal/meter/ring.go:167
+F.pool_Pool_turn = function(in_, window, seen, unseen) -- internal/pool/model.go:234
  local l = (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))
  local m, d = F.pool_Pool_modelOf(in_), copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  d[1], d[4] = 1, window
@@ -3584,10 +3649,10 @@ F.pool_Pool_turn = function(in_, window, seen, unseen) -- internal/pool/model.go
  if l[4] > 0 and l[11] == 0 then in_[1] = in_[1] < l[4] and in_[1] or l[4] end
  F.meter_Meter_Turn(in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), d, (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), once[1], seen < in_[1] and seen or in_[1], unseen < in_[1] and unseen or in_[1])
  move(m, 0, d, 0, 9)
- m[10] = 1
- m[14] = 0
+ m[24] = 1
+ m[28] = 0
 end
-F.meter_Ring_Odd = function(r, d, t) -- internal/meter/ring.go:143
+F.meter_Ring_Odd = function(r, d, t) -- internal/meter/ring.go:153
  if r == nil or d[2] == 2 then return false end
  r[4] = min(2 * ((r == nil or r[4] == 0) and d[6] or r[4]), d[8])
  local again = r[7] ~= 0 and t - r[7] <= 3600000000
@@ -3610,7 +3675,7 @@ F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o) -- internal/pool/l
   end
  end
 end
-F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual) -- internal/meter/charge.go:227
+F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual) -- internal/meter/charge.go:228
  if d[1] == 3 then
  elseif actual < c[c_o+1] then
   F.meter_Meter_reduce(m, d, r, t, c, c_o, c[c_o+1] - actual)
@@ -3654,7 +3719,7 @@ F.order_Queue_Settled = function(at, was, is) -- internal/order/tags.go:41
  F.order_part_level(pt, pt_o)
  if m[6] > 0 then F.order_Queue_rekey(i) end
 end
-F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o) -- internal/meter/charge.go:162
+F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o) -- internal/meter/charge.go:163
  if c[c_o+3] ~= 1 or d[1] == 3 or d[2] == 1 then return end
  local bound = min(granted + ((r == nil or r[4] == 0) and d[6] or r[4]), (t > granted and t or granted) + F.meter_Meter_Brief(m, d, r))
  if d[2] == 2 or t >= bound then
@@ -3957,7 +4022,20 @@ F.pool_holdCode = function(ph) -- internal/pool/pauses.go:307
  elseif t1_ == 3 then return 5
  else return 3 end
 end
-F.meter_Ring_sent = function(r, d, t, amount) -- internal/meter/ring.go:99
+F.meter_Ring_arrive = function(r, t, amount) -- internal/meter/follow.go:23
+ if r == nil or r[31] == 0 or amount <= 0 then return end
+ if t > r[27] then
+  if r[27] - r[(fmod(r[32], 24))*3+33] >= r[31] or t - r[27] >= r[31] then
+   r[32] = r[32] + 1
+   r[(fmod(r[32], 24))*3+33], r[(fmod(r[32], 24))*3+34], r[(fmod(r[32], 24))*3+35] = r[27], r[26], r[30]
+  end
+  r[27] = t
+ end
+ r[30] = r[28]
+ r[26] = r[26] + amount
+ if r[26] > 2251799813685248 then r[26], r[31], r[32] = 0, 0, 0 end
+end
+F.meter_Ring_sent = function(r, d, t, amount) -- internal/meter/ring.go:109
  if r == nil then return end
  local k = (t - fmod(t, d[4])) / d[4]
  if k > r[25] then
@@ -3967,18 +4045,19 @@ F.meter_Ring_sent = function(r, d, t, amount) -- internal/meter/ring.go:99
  end
  r[8] = min(r[8] + amount, 4503599627370496)
 end
-F.meter_Meter_fill = function(m, d, r, amount) -- internal/meter/meter.go:176
+F.meter_Meter_fill = function(m, d, r, amount) -- internal/meter/meter.go:177
  F.meter_Ring_stood(r, m[7], ((m[6] > 0) and m[5] - 1 or m[5]))
  m[5] = m[5] + amount
  F.meter_Meter_clamp(m, d)
 end
-F.meter_Ring_at = function(r, slice) return r.slot, (slice % 512) end -- internal/meter/ring.go:129
+F.meter_Ring_at = function(r, slice) return r.slot, (slice % 512) end -- internal/meter/ring.go:139
 F.meter_Meter_settlePending = function(m, d, r, t) -- internal/meter/meter.go:161
  while r[3] > 0 and mul(r[1] + 1, d[5]) <= t do
   local c, c_o = F.meter_Ring_at(r, r[1])
   if c[c_o+1] > 0 then
    F.meter_Meter_drain(m, d, mul(r[1] + 1, d[5]))
    F.meter_Ring_sent(r, d, mul(r[1] + 1, d[5]), c[c_o+1])
+   F.meter_Ring_arrive(r, mul(r[1] + 1, d[5]), c[c_o+1])
    F.meter_Meter_fill(m, d, r, c[c_o+1])
    m[4] = m[4] - c[c_o+1]
    r[3] = r[3] - c[c_o+1]
@@ -4008,7 +4087,7 @@ F.meter_Meter_drain = function(m, d, t) -- internal/meter/meter.go:132
  m[6] = acc - mul(drained, w)
  m[9] = m[9] < m[5] and m[9] or m[5]
 end
-F.meter_Meter_expire = function(m, d, r, t) -- internal/meter/meter.go:204
+F.meter_Meter_expire = function(m, d, r, t) -- internal/meter/meter.go:205
  if t < r[2] then return end
  local first = quo(t - d[4], d[5])
  while r[1] < first and m[5] > 0 do
@@ -4025,7 +4104,7 @@ F.meter_Meter_expire = function(m, d, r, t) -- internal/meter/meter.go:204
  if m[9] > 0 and (d[1] == 1 or (d[1] == 2 and m[8] == 0)) and t - m[10] > d[4] then m[9] = 0 end
  r[2] = mul(r[1] + 1, d[5]) + d[4]
 end
-F.meter_Ring_regain = function(r, t) -- internal/meter/ring.go:163
+F.meter_Ring_regain = function(r, t) -- internal/meter/ring.go:173
  while r[5] > 0 and t - r[6] >= 3600000000 do r[5], r[6] = max(r[5] - 10, 0), r[6] + 3600000000 end
 end
 F.meter_Meter_Used = function(m, d, r) -- internal/meter/meter.go:47
@@ -4125,7 +4204,7 @@ F.order_Queue_rest = function() -- internal/order/tags.go:94
   i = next_
  end
 end
-F.meter_Meter_reduce = function(m, d, r, t, c, c_o, amount) -- internal/meter/charge.go:250
+F.meter_Meter_reduce = function(m, d, r, t, c, c_o, amount) -- internal/meter/charge.go:251
  if d[1] == 3 and c[c_o+3] == 0 then return end
  if d[1] == 0 and c[c_o+3] ~= 1 and not (d[1] == 0 and c[c_o+3] == 2 and F.meter_Ring_live(r, d, c[c_o+2])) then
   F.meter_Meter_undrain(m, r, t, c[c_o+2], amount)
@@ -4140,7 +4219,7 @@ F.pool_caller_uncount = function(c, waited, retry) -- internal/pool/callers.go:7
  c[11] = max(c[11] - waited, 0)
  if retry and c[6] > 0 then c[6] = c[6] - 1 end
 end
-F.meter_Ring_live = function(r, d, bound) return ((bound - fmod(bound, d[5])) / d[5]) >= r[1] end -- internal/meter/ring.go:132
+F.meter_Ring_live = function(r, d, bound) return ((bound - fmod(bound, d[5])) / d[5]) >= r[1] end -- internal/meter/ring.go:142
 F.pool_Pool_mostMeters = function(limit) -- internal/pool/crowd.go:31
  local most = cfg[89]
  if most == 0 then most = 10000 end
@@ -4149,7 +4228,7 @@ F.pool_Pool_mostMeters = function(limit) -- internal/pool/crowd.go:31
  end
  return (most + 2147483648) % 4294967296 - 2147483648
 end
-F.meter_Meter_clamp = function(m, d) -- internal/meter/meter.go:184
+F.meter_Meter_clamp = function(m, d) -- internal/meter/meter.go:185
  if m[5] <= 2 * m[1] then return end
  local _, w = F.meter_Meter_rate(m, d)
  local most = max(quo(4503599627370496, w > 1 and w or 1), 2 * m[1])
@@ -4356,7 +4435,7 @@ F.pool_Pool_limitsKnown = function() -- internal/pool/pauses.go:169
   i = (S_gates[i] or ld(S_gates, i))[18]
  end
 end
-F.pool_Pool_state = function(o, l, in_, made, own) -- internal/pool/model.go:65
+F.pool_Pool_state = function(o, l, in_, made, own) -- internal/pool/model.go:66
  local s = {o[2],o[2] - o[3],0,0,quo(o[4], 1000),once[1] - made,0}
  if o[6] > 0 then s[1] = o[6] end
  if o[4] <= 0 or o[2] <= 0 or o[2] > 1099511627776 or o[3] < 0 or o[3] >= o[2] or s[1] < o[2] or s[1] > 1099511627776 or in_[1] ~= o[2] then
@@ -4368,7 +4447,7 @@ F.pool_Pool_state = function(o, l, in_, made, own) -- internal/pool/model.go:65
  if l[12] ~= 0 and s[1] >= 10000 then s[3], s[4] = max(s[2] - 1000, 0), min(s[2] + 1000, s[1]) end
  return copy_(s, 0, 7), true
 end
-F.pool_Pool_modelOf = function(in_) -- internal/pool/model.go:188
+F.pool_Pool_modelOf = function(in_) -- internal/pool/model.go:213
  if in_[28] == 0 then
   in_[28] = slabNew(S_models)
   local t1_ = (S_models[in_[28]] or ld(S_models, in_[28]))
@@ -4376,29 +4455,74 @@ F.pool_Pool_modelOf = function(in_) -- internal/pool/model.go:188
  end
  return S_models[in_[28]] or ld(S_models, in_[28])
 end
-F.pool_statement_within = function(s, window, off) -- internal/pool/model.go:97
+F.pool_model_tell = function(m, s, now_) -- internal/pool/follow.go:48
+ local off = 2 * max(((s[7] ~= 0) and 50000 or 2200000), m[12]) + (s[6] > m[11] and s[6] or m[11])
+ m[13] = m[13] > s[5] and m[13] or s[5]
+ if m[29] ~= 0 then
+  local apart, moved = s[5] - m[10], now_ + s[5] - m[29]
+  if (apart > -apart and apart or -apart) > off and (moved > -moved and moved or -moved) > off and (moved > -moved and moved or -moved) < m[13] - off then
+   m[14] = 1
+  end
+ end
+ m[10], m[11], m[12] = s[5], s[6], ((s[7] ~= 0) and 50000 or 2200000)
+end
+F.pool_Pool_shorten = function(in_, m, s) -- internal/pool/follow.go:90
+ local d = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_))
+ local window = max(2 * (s[5] + ((s[7] ~= 0) and 50000 or 2200000)), 250000)
+ if window > ((d[4] - fmod(d[4], 2)) / 2) or m[20] > 0 or m[26] ~= 0 or F.pool_headerTime_slowerThan(once, 29, d, (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)) then
+  m[15] = 0
+  return 
+ end
+ if m[15] == 0 then m[17], m[16] = 0, once[1] end
+ m[17] = m[17] > window and m[17] or window
+ if m[15] < 100 then m[15] = m[15] + 1 end
+ if m[15] >= 3 and once[1] - m[16] >= 2 * m[17] then
+  m[15] = 0
+  F.pool_Pool_turn(in_, m[17], in_[5], 0)
+ end
+end
+F.pool_statement_within = function(s, window, off) -- internal/pool/model.go:114
  local from, to, ok = F.pool_statement_span(s, window, off)
  return ok and s[5] >= from and s[5] <= to
 end
-F.pool_Pool_prove = function(m, d, s) -- internal/pool/model.go:177
- if m[15] == 0 or s[5] >= d[4] - 4400000 then return end
- local apart = fmod(max(once[1] + s[5] - m[15], m[15] - once[1] - s[5]), d[4])
- if min(apart, d[4] - apart) > 4400000 + s[6] then m[11] = 1 end
+F.pool_Pool_prove = function(m, d, s) -- internal/pool/model.go:202
+ if m[29] == 0 or s[5] >= d[4] - 4400000 then return end
+ local apart = fmod(max(once[1] + s[5] - m[29], m[29] - once[1] - s[5]), d[4])
+ if min(apart, d[4] - apart) > 4400000 + s[6] then m[25] = 1 end
 end
-F.pool_Pool_stretch = function(in_, window) -- internal/pool/model.go:197
+F.pool_Pool_quicken = function(in_, m, s) -- internal/pool/follow.go:62
+ local d = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_))
+ if m[14] == 0 or m[20] > 0 or s[3] <= 0 or s[1] > quo(4503599627370496, s[5] + ((s[7] ~= 0) and 50000 or 2200000)) then
+  m[15] = 0
+  return false
+ end
+ local window = max(quo(mul(s[5] + ((s[7] ~= 0) and 50000 or 2200000), s[1]), s[3]) + 1, 250000)
+ if window >= d[4] - ((d[4] - fmod(d[4], 50)) / 50) then
+  m[15] = 0
+  return false
+ end
+ if m[15] == 0 then m[17] = 0 end
+ m[17] = m[17] > window and m[17] or window
+ m[15] = m[15] + 1
+ if m[15] >= 3 then
+  m[15] = 0
+  F.pool_Pool_stretch(in_, m[17])
+ end
+ return true
+end
+F.pool_Pool_stretch = function(in_, window) -- internal/pool/model.go:222
  local m, d = F.pool_Pool_modelOf(in_), copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  d[4] = window
  if not F.meter_Meter_Resize(in_, d, in_[1], in_[1]) then
   F.meter_Ring_Rescale((not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), d, once[1])
   move(m, 0, d, 0, 9)
-  m[10] = (window ~= (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))[4]) and 1 or 0
-  m[14] = 0
-  m[11] = 0
+  m[24] = (window ~= (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))[4]) and 1 or 0
+  m[28] = 0
+  m[25] = 0
  end
 end
-F.pool_statement_longer = function(s, than) -- internal/pool/model.go:104
- local off = 2200000
- if s[7] ~= 0 then off = 50000 end
+F.pool_statement_longer = function(s, than) -- internal/pool/model.go:121
+ local off = ((s[7] ~= 0) and 50000 or 2200000)
  if s[5] < 8 * off or s[4] > s[3] + ((s[3] - fmod(s[3], 4)) / 4) then return 0 end
  local window = 60000000
  while window <= than or not F.pool_statement_within(s, window, off) do
@@ -4409,16 +4533,16 @@ F.pool_statement_longer = function(s, than) -- internal/pool/model.go:104
  end
  return window
 end
-F.pool_statement_span = function(s, window, off) -- internal/pool/model.go:87
+F.pool_statement_span = function(s, window, off) -- internal/pool/model.go:88
  local from, to, ok = 0, 0, false
  from, ok = F.meter_DrainTime(s[1], window, s[3])
  if not ok then return 0, 0, false end
  to, ok = F.meter_DrainTime(s[1], window, s[4])
  return from - off - s[6], to + off, ok
 end
-F.pool_model_doubt = function(m) -- internal/pool/model.go:170
- m[14] = m[14] + 1
- return m[14] >= 2
+F.pool_model_doubt = function(m) -- internal/pool/model.go:195
+ m[28] = m[28] + 1
+ return m[28] >= 2
 end
 F.meter_Meter_MostUsed = function(m, d, r, t, made) -- internal/meter/observe.go:98
  local used, known = 0, false
@@ -4427,42 +4551,49 @@ F.meter_Meter_MostUsed = function(m, d, r, t, made) -- internal/meter/observe.go
   local gone, ok = F.meter_Ring_goneSince(r, d, made)
   return m[5] + m[4] + gone, ok
  elseif (d[1] == 0 and m[2] > 0 and t - made < ((4503599627370496 - fmod(4503599627370496, m[2])) / m[2])) then
-  return m[5] + m[4] + F.meter_ceilDiv(mul(t - made, m[2]), m[3]), true
+  local out, ok = F.meter_Ring_recalled(r, made)
+  return m[5] + m[4] + out + F.meter_ceilDiv(mul(t - made, m[2]), m[3]), ok
  else return 0, false end
  return used, known
 end
-F.meter_Ring_Recent = function(r, d, t) -- internal/meter/ring.go:114
+F.meter_Ring_Recent = function(r, d, t) -- internal/meter/ring.go:124
  local t1_ = ((t - fmod(t, d[4])) / d[4]) - r[25]
  if t1_ == 0 then return r[8] + r[2]
  elseif t1_ == 1 then return r[8] end
  return 0
 end
-F.meter_Meter_Forget = function(m, d, r, t, gone, used) -- internal/meter/turn.go:36
- local back = quo(gone - d[4], d[5])
- if not (d[1] == 1 or (d[1] == 2 and m[8] == 0)) or gone < t or back < r[1] then return false end
- local now_, stay = (t - fmod(t, d[5])) / d[5], m[5] - used
- do
-  local k = now_ + 1
-  while k < r[1] + 512 do
-   stay = stay - far(1, F.meter_Ring_at(r, k))
-   k = k + 1
-  end
- end
- local moved, k = 0, now_
- while k > back do
+F.pool_Pool_unseen = function(in_, made, own) -- internal/pool/follow.go:163
+ local n, known = F.meter_Ring_Unseen((not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), made)
+ if not known then return -1 end
+ return max(n - own, 0)
+end
+F.pool_ticket_arrived = function(tk, limit, l) -- internal/pool/follow.go:172
+ if l[10] ~= 0 then return 0 end
+ return F.pool_ticket_cost(tk, limit)
+end
+F.meter_Meter_Forget = function(m, d, r, t, gone, own, unseen) -- internal/meter/turn.go:39
+ local back, now_ = quo(gone - d[4], d[5]), (t - fmod(t, d[5])) / d[5]
+ if not (d[1] == 1 or (d[1] == 2 and m[8] == 0)) or gone < t or back < r[1] or back >= now_ then return false end
+ local moved, t1_, t1_o = min(own, far(1, F.meter_Ring_at(r, now_))), F.meter_Ring_at(r, now_)
+ t1_[t1_o+1] = t1_[t1_o+1] - moved
+ local k = r[1] + 512 - 1
+ while k > back and unseen >= 0 do
   local c, c_o = F.meter_Ring_at(r, k)
-  local part = c[c_o+1] - min(stay > 0 and stay or 0, c[c_o+1])
-  stay = stay - c[c_o+1]
-  c[c_o+1] = c[c_o+1] - part
-  moved = moved + part
+  local part = c[c_o+1] - (unseen < c[c_o+1] and unseen or c[c_o+1])
+  unseen = unseen - (c[c_o+1] - part)
+  if k <= now_ then
+   c[c_o+1] = c[c_o+1] - part
+   moved = moved + part
+  end
   k = k - 1
  end
- local t1_, t1_o = F.meter_Ring_at(r, back)
- t1_[t1_o+1] = t1_[t1_o+1] + moved
+ local t2_, t2_o = F.meter_Ring_at(r, back)
+ t2_[t2_o+1] = t2_[t2_o+1] + moved
+ if moved > 0 then r[105] = t end
  return moved > 0
 end
 F.meter_Def_phased = function(d, width) return 2 * (width > d[6] and width or d[6]) <= d[4] end -- internal/meter/def.go:136
-F.meter_floorDiv = function(a, b) -- internal/meter/meter.go:229
+F.meter_floorDiv = function(a, b) -- internal/meter/meter.go:230
  if a < 0 then return -F.meter_ceilDiv(-a, b) end
  return (a - fmod(a, b)) / b
 end
@@ -4516,6 +4647,35 @@ F.pool_Pool_judgeStock = function(st, in_, room) -- internal/pool/stock.go:278
  F.policy_Breaker_Judge(b, b_o, (F.pool_Pool_rule()), once[1], in_[8], room > 0 and room or 0)
  return b, b_o
 end
+F.pool_ownBurst = function(l) return l[4] > 0 and l[11] == 0 and l[5] ~= l[4] end -- internal/pool/model.go:274
+F.meter_Ring_Follow = function(r, t, apart) -- internal/meter/follow.go:15
+ if r[31] == 0 then r[27] = t end
+ r[31] = apart > 1 and apart or 1
+end
+F.meter_Meter_Sync = function(m, d, r, t, most) -- internal/meter/follow.go:75
+ local more = m[5] - most
+ if more <= 0 or r == nil then return 0 end
+ if d[1] == 0 then
+  m[5], m[6], m[10] = most, 0, t + 1
+  r[28] = r[28] + more
+  if r[28] > 2251799813685248 then r[28], r[30] = more, 0 end
+  r[29] = t
+ elseif (d[1] == 1 or (d[1] == 2 and m[8] == 0)) then
+  F.meter_Ring_came(r, d, t, more)
+  local left, k = more, r[1]
+  while left > 0 and k < r[1] + 512 do
+   local c, c_o = F.meter_Ring_at(r, k)
+   local part = c[c_o+1] < left and c[c_o+1] or left
+   c[c_o+1] = c[c_o+1] - part
+   left = left - part
+   k = k + 1
+  end
+  m[5] = m[5] - more
+  r[105] = t
+ else return 0 end
+ m[9] = m[9] < m[5] and m[9] or m[5]
+ return more
+end
 F.pause_State_prolong = function(g, end_, every) -- internal/pause/pause.go:205
  if end_ > g[2] then
   g[2], g[10] = end_, every
@@ -4528,7 +4688,6 @@ F.pause_pauseFor = function(hint, b, b_o, n) -- internal/pause/pause.go:234
  return min(hint > least and hint or least, 86400000000)
 end
 F.pause_State_pause = function(g, t, end_, quiet) g[1], g[3], g[2], g[9], g[6] = 1, t, end_, quiet, 0 end -- internal/pause/pause.go:279
-F.pool_ownBurst = function(l) return l[4] > 0 and l[11] == 0 and l[5] ~= l[4] end -- internal/pool/model.go:249
 F.meter_Def_Reslice = function(d) -- internal/meter/def.go:60
  if d[2] ~= 2 then d[8] = max(d[6], (d[4] - fmod(d[4], 8)) / 8) end
  d[5] = max((quo(d[4] + 256 - 1, 256)), F.meter_ceilDiv(d[4] + d[8], 508))
@@ -4551,6 +4710,7 @@ F.meter_Meter_Turn = function(m, from, to, r, t, seen, unseen) -- internal/meter
  r[1] = quo(t - to[4], to[5])
  m[2], m[3], m[6], m[7], m[8], m[9], m[10] = 0, 0, 0, 0, 0, 0, t
  m[5] = seen + unseen
+ F.meter_Ring_arrive(r, t + ((r == nil or r[4] == 0) and to[6] or r[4]), unseen)
  local t3_, t3_o = F.meter_Ring_at(r, (t - fmod(t, to[5])) / to[5])
  t3_[t3_o+1] = t3_[t3_o+1] + seen
  local t4_, t4_o = F.meter_Ring_at(r, quo(t + ((r == nil or r[4] == 0) and to[6] or r[4]), to[5]))
@@ -4601,7 +4761,7 @@ F.order_Queue_rekey = function(member) -- internal/order/tags.go:81
   f = (S_qflows[f] or ld(S_qflows, f))[15]
  end
 end
-F.meter_Meter_Brief = function(m, d, r) -- internal/meter/charge.go:195
+F.meter_Meter_Brief = function(m, d, r) -- internal/meter/charge.go:196
  local slack = ((r == nil or r[4] == 0) and d[6] or r[4])
  if d[7] ~= 0 or (r ~= nil and r[4] ~= 0) then return slack end
  local back = d[4]
@@ -4783,20 +4943,20 @@ F.meter_Meter_Estimate = function(m, d, r, t, ahead, need) -- internal/meter/rea
  if at == 9007199254740992 then at = t end
  return min(at + mul(min(rounds, (9007199254740992 - fmod(9007199254740992, d[4])) / d[4]), d[4]), 9007199254740992)
 end
-F.meter_Ring_stood = function(r, t, level) -- internal/meter/ring.go:64
+F.meter_Ring_stood = function(r, t, level) -- internal/meter/ring.go:74
  if r == nil then return end
  local m, m_o = r, (fmod((t - fmod(t, 30000000)) / 30000000, 8))*2+8
  if m[m_o+1] == ((t - fmod(t, 30000000)) / 30000000) then m[m_o+2] = m[m_o+2] < level and m[m_o+2] or level
  else m[m_o+1], m[m_o+2] = (t - fmod(t, 30000000)) / 30000000, level end
 end
-F.meter_Ring_came = function(r, d, t, amount) -- internal/meter/ring.go:31
+F.meter_Ring_came = function(r, d, t, amount) -- internal/meter/ring.go:41
  if t - r[(fmod(r[25], 8))*2+9] >= ((d[4] - fmod(d[4], 64)) / 64) then
   r[25] = r[25] + 1
   r[(fmod(r[25], 8))*2+9], r[(fmod(r[25], 8))*2+10] = t, r[8]
  end
  r[8] = r[8] + amount
 end
-F.meter_ceilDiv = function(a, b) return quo(a + b - 1, b) end -- internal/meter/meter.go:227
+F.meter_ceilDiv = function(a, b) return quo(a + b - 1, b) end -- internal/meter/meter.go:228
 F.order_Queue_partOf = function(m) return (S_qlanes[m[5]] or ld(S_qlanes, m[5])), (m[10])*39+33 end -- internal/order/tags.go:143
 F.order_Queue_dropMember = function(i) -- internal/order/index.go:166
  local m = S_qmembers[i] or ld(S_qmembers, i)
@@ -4805,7 +4965,7 @@ F.order_Queue_dropMember = function(i) -- internal/order/index.go:166
  if m[4] ~= 0 then F.flat_Names_Drop(m[4]) end
  slabFree(S_qmembers, i)
 end
-F.meter_Meter_undrain = function(m, r, t, mark, amount) -- internal/meter/charge.go:274
+F.meter_Meter_undrain = function(m, r, t, mark, amount) -- internal/meter/charge.go:275
  if mark < m[10] then return end
  local still = amount
  if m[2] > 0 then
@@ -4984,15 +5144,15 @@ F.meter_Rate = function(size, window, capacity) -- internal/meter/def.go:84
  return n, w, nil
 end
 F.pause_State_LimitsKnown = function(g) if g[1] == 3 and g[3] == 0 then g[1] = 0 end end -- internal/pause/pause.go:172
-F.meter_Ring_Rescale = function(r, from, to, t) -- internal/meter/ring.go:125
+F.meter_Ring_Rescale = function(r, from, to, t) -- internal/meter/ring.go:135
  r[8], r[2], r[25] = F.meter_Ring_Recent(r, from, t), 0, (t - fmod(t, to[4])) / to[4]
 end
-F.meter_DrainTime = function(size, window, amount) -- internal/meter/turn.go:60
+F.meter_DrainTime = function(size, window, amount) -- internal/meter/turn.go:64
  local n, w, err = F.meter_Rate(size, window, size)
  if err and true or false then return 0, false end
  return F.meter_ceilDiv(mul(amount, w), n), true
 end
-F.meter_Ring_goneSince = function(r, d, t) -- internal/meter/ring.go:40
+F.meter_Ring_goneSince = function(r, d, t) -- internal/meter/ring.go:50
  local n, k = r[8], r[25]
  while k > r[25] - 8 do
   if k <= 0 then return r[8], true end
@@ -5000,6 +5160,28 @@ F.meter_Ring_goneSince = function(r, d, t) -- internal/meter/ring.go:40
   if t - m[m_o+1] >= ((d[4] - fmod(d[4], 64)) / 64) then return r[8] - n, true end
   if m[m_o+1] <= t then return r[8] - m[m_o+2], true end
   n = m[m_o+2]
+  k = k - 1
+ end
+ return 0, false
+end
+F.meter_Ring_recalled = function(r, made) -- internal/meter/follow.go:57
+ if r == nil or r[28] == 0 or r[29] < made then return 0, true end
+ if r[27] <= made then return r[28] - r[30], true end
+ local k = r[32]
+ while k > max(r[32] - 24, 0) do
+  local n, n_o = r, (fmod(k, 24))*3+32
+  if n[n_o+1] <= made then return r[28] - n[n_o+3], true end
+  k = k - 1
+ end
+ return 0, false
+end
+F.meter_Ring_Unseen = function(r, made) -- internal/meter/follow.go:41
+ if r == nil or r[31] == 0 then return 0, false end
+ if r[27] <= made then return 0, true end
+ local k = r[32]
+ while k > max(r[32] - 24, 0) do
+  local n, n_o = r, (fmod(k, 24))*3+32
+  if n[n_o+1] <= made then return r[26] - n[n_o+2], true end
   k = k - 1
  end
  return 0, false
@@ -5071,7 +5253,7 @@ F.flat_Tree_Next = function(i) -- internal/flat/tree.go:104
   i = parent
  end
 end
-F.meter_Ring_lowest = function(r, from, to) -- internal/meter/ring.go:76
+F.meter_Ring_lowest = function(r, from, to) -- internal/meter/ring.go:86
  if r == nil or ((to - fmod(to, 30000000)) / 30000000) - ((from - fmod(from, 30000000)) / 30000000) >= 8 then
   return 0
  end
