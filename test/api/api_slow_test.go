@@ -19,19 +19,30 @@ const (
 	redocly      = "@redocly/cli@2.77.0"
 	schemathesis = "schemathesis==4.32.5"
 	within       = 10 * time.Minute
-	description  = "../../daemon/api/openapi.yaml"
 )
+
+// description returns the path of openapi.yaml.
+func description(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs("../../daemon/api/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 var sluiceBinary string
 
 func TestMain(m *testing.M) { os.Exit(built.Main(m, &sluiceBinary)) }
 
-// run runs a program, which must succeed, and returns what it prints.
-func run(t *testing.T, argv ...string) string {
+// run runs a program in a directory, where it may leave files. It must succeed; run returns what it prints.
+func run(t *testing.T, dir string, argv ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%q: %v\n%s", argv, err, out)
 	}
@@ -41,8 +52,8 @@ func run(t *testing.T, argv ...string) string {
 // A linter finds neither errors nor warnings in openapi.yaml.
 func TestRedoclyFindsNothing(t *testing.T) {
 	dir := t.TempDir()
-	run(t, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", dir, redocly)
-	out := run(t, filepath.Join(dir, "node_modules", ".bin", "redocly"), "lint", "--format=stylish", description)
+	run(t, dir, "npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", dir, redocly)
+	out := run(t, dir, filepath.Join(dir, "node_modules", ".bin", "redocly"), "lint", "--format=stylish", description(t))
 	if strings.Contains(out, "You have ") { // warnings, which are no failure of the linter
 		t.Error(out)
 	}
@@ -58,8 +69,8 @@ func TestSchemathesisFindsNothing(t *testing.T) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run(t, "python3", "-m", "venv", filepath.Join(dir, "py"))
-	run(t, filepath.Join(dir, "py", "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", schemathesis)
+	run(t, dir, "python3", "-m", "venv", filepath.Join(dir, "py"))
+	run(t, dir, filepath.Join(dir, "py", "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", schemathesis)
 	cmd := exec.Command(sluiceBinary, "serve", "--json", "--config", config, "--listen", "127.0.0.1:0", "--store", "mem:")
 	cmd.Env = built.Env(dir)
 	line, _ := built.Serve(t, cmd)
@@ -67,7 +78,7 @@ func TestSchemathesisFindsNothing(t *testing.T) {
 	if err := json.Unmarshal(line, &said); err != nil {
 		t.Fatalf("%q: %v", line, err)
 	}
-	run(t, filepath.Join(dir, "py", "bin", "schemathesis"), "run", "--url", said.Listen[0], "--seed", "1", "--max-time", "60", "--max-examples", "15",
+	run(t, dir, filepath.Join(dir, "py", "bin", "schemathesis"), "run", "--url", said.Listen[0], "--seed", "1", "--max-time", "60", "--max-examples", "15",
 		"--phases", "examples,coverage,fuzzing", "--request-timeout", "60", "--exclude-path-regex", "^/v1/(store/|events)",
-		"--exclude-checks", "ignored_auth,positive_data_acceptance,negative_data_rejection", "--continue-on-failure", "--no-color", description)
+		"--exclude-checks", "ignored_auth,positive_data_acceptance,negative_data_rejection", "--continue-on-failure", "--no-color", description(t))
 }
