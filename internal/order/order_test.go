@@ -52,6 +52,7 @@ type plainWaiter struct {
 	seq   int
 	at    plainPlace
 	agent string
+	own   uint16  // which of the agent's flows, which are all the same to the order
 	costs []int64 // by meter
 }
 
@@ -75,7 +76,6 @@ func (p *plain) push(w plainWaiter) {
 		p.parts[w.at] = pt
 	}
 	if !p.waits(func(o plainWaiter) bool { return o.at == w.at }) {
-		pt.agents = map[string]*plainAgent{} // an empty part starts its agents afresh
 		pt.virtual = max(pt.virtual, pt.latest)
 		for _, m := range metersOf(w.at.lane) {
 			pt.start[m] = max(p.meters[m].virtual, pt.finish[m])
@@ -129,6 +129,59 @@ func (p *plain) granted(id int32) {
 	a.start = a.finish
 	pt.latest = max(pt.latest, a.finish)
 	p.remove(id)
+}
+
+// forget drops what the queue has dropped: it would start alike.
+func (p *plain) forget(q *Queue, names *flat.Names) {
+	for at, pt := range p.parts {
+		lane := q.findLane(LaneKey{Shared: at.lane})
+		if lane == 0 {
+			delete(p.parts, at)
+			continue
+		}
+		for agent := range pt.agents {
+			if q.findMember(lane, uint8(at.class), names.Hold(agent)) == 0 {
+				delete(pt.agents, agent)
+			}
+		}
+	}
+	for m := range p.meters {
+		if i, _ := q.domIx.Seek(onHash(int32(m+1)), 0); i == 0 {
+			p.meters[m] = &plainMeter{}
+		}
+	}
+}
+
+// settled corrects what a grant cost.
+func (p *plain) settled(w plainWaiter, is []int64) {
+	pt := p.parts[w.at]
+	a := pt.agents[w.agent]
+	correct := func(start, finish *int64, delta int64, waits bool) {
+		if waits && *start == *finish {
+			*finish = max(*finish+delta, 0)
+			*start = *finish
+			return
+		}
+		*finish = max(*finish+delta, 0)
+		if waits {
+			*start = max(*start, *finish)
+		}
+	}
+	waits := p.waits(func(o plainWaiter) bool { return o.at == w.at })
+	here := max(p.active(w.at.class, func(l uint16) bool { return l == w.at.lane }), 1)
+	for i, m := range metersOf(w.at.lane) {
+		all := max(p.active(w.at.class, func(l uint16) bool { return l&(1<<m) != 0 }), 1)
+		start, finish := pt.start[m], pt.finish[m]
+		correct(&start, &finish, (is[i]-w.costs[i])*weightScale*all/(p.weights[w.at.class]*here), waits)
+		pt.start[m], pt.finish[m] = start, finish
+		p.meters[m].latest = max(p.meters[m].latest, finish)
+		if !p.waits(func(o plainWaiter) bool { return o.at.lane&(1<<m) != 0 }) {
+			p.meters[m].virtual = max(p.meters[m].virtual, p.meters[m].latest)
+		}
+	}
+	delta := max(slices.Max(is), 1) - w.largest()
+	correct(&a.start, &a.finish, delta, p.waits(func(o plainWaiter) bool { return o.at == w.at && o.agent == w.agent }))
+	pt.latest = max(pt.latest, a.finish)
 }
 
 // heads returns the first of each lane, in order.
@@ -187,6 +240,7 @@ func (p *plain) heads(strict bool) []int32 {
 // draw makes up a request and its costs.
 func draw(t *rapid.T, id int32) (w plainWaiter, c Costs) {
 	w = plainWaiter{id: id, seq: int(id), agent: fmt.Sprintf("a%d", rapid.IntRange(0, 4).Draw(t, "agent"))}
+	w.own = uint16(rapid.IntRange(0, 2).Draw(t, "own"))
 	w.at = plainPlace{uint16(rapid.IntRange(1, 7).Draw(t, "lane")), rapid.IntRange(0, 2).Draw(t, "class")}
 	for _, m := range metersOf(w.at.lane) {
 		cost := rapid.Int64Range(1, Unit).Draw(t, "cost")
@@ -198,7 +252,7 @@ func draw(t *rapid.T, id int32) (w plainWaiter, c Costs) {
 }
 
 func (w plainWaiter) place(names *flat.Names) Position {
-	return Position{Lane: LaneKey{Shared: w.at.lane}, Agent: names.Hold(w.agent), Class: uint8(w.at.class)}
+	return Position{Lane: LaneKey{Shared: w.at.lane}, Agent: names.Hold(w.agent), Class: uint8(w.at.class), Own: w.own}
 }
 
 // The queue with its trees and lists orders exactly as the plain list does.
@@ -211,9 +265,11 @@ func TestQueueOrdersAsThePlainListDoes(t *testing.T) {
 		waiters := map[int32]int32{} // by id
 		costs := map[int32]Costs{}
 		var ids []int32
+		var sent []plainWaiter
 		id := int32(0)
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
-			switch k := rapid.IntRange(0, 9).Draw(t, "what"); {
+			p.forget(q, names)
+			switch k := rapid.IntRange(0, 10).Draw(t, "what"); {
 			case k < 5:
 				id++
 				w, c := draw(t, id)
@@ -222,18 +278,32 @@ func TestQueueOrdersAsThePlainListDoes(t *testing.T) {
 				if front {
 					w.seq = -w.seq // before all that wait, and the last such before the ones before it
 				}
-				if q.domains.Len() == 0 { // with nobody waiting all is forgotten, and so it is here
-					p.parts, p.meters = map[plainPlace]*plainPart{}, map[int]*plainMeter{0: {}, 1: {}, 2: {}}
-				}
 				p.push(w)
 				waiters[id] = q.Push(w.place(names), id, &c, front)
 				ids = append(ids, id)
+			case k == 10: // a request that was granted cost something else
+				if len(sent) == 0 {
+					continue
+				}
+				w := sent[rapid.IntRange(0, len(sent)-1).Draw(t, "settled")]
+				was, is := costs[w.id], costs[w.id]
+				var plainly []int64
+				for i := range is.N {
+					is.Cost[i] = rapid.Int64Range(1, Unit).Draw(t, "is")
+					plainly = append(plainly, is.Cost[i])
+				}
+				at := w.place(names)
+				if pt := p.parts[w.at]; pt != nil && pt.agents[w.agent] != nil { // else it is forgotten
+					p.settled(w, plainly)
+				}
+				q.Settled(at, &was, &is)
 			case len(ids) == 0:
 				continue
 			case k < 8: // some head goes, not always the first: others may be blocked
 				heads := q.Heads(Strictness{}, false)
 				h := heads[rapid.IntRange(0, len(heads)-1).Draw(t, "head")]
 				gone := q.Ticket(h.Waiter)
+				sent = append(sent, p.list[slices.IndexFunc(p.list, func(w plainWaiter) bool { return w.id == gone })])
 				p.granted(gone)
 				c := costs[gone]
 				q.Granted(h.Waiter, &c)
