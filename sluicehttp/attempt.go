@@ -70,7 +70,8 @@ func (f *flight) acquire(ctx context.Context, until time.Time) (sluice.Ticket, e
 			wait = &f.patience
 		}
 	}
-	ticket, err := f.t.Gate.Acquire(wait, f.ask)
+	began := time.Now()
+	ticket, again, err := f.inTurn(wait)
 	for tries := 0; err != nil && tries < 4 && f.shrink(ctx, err); tries++ { // several limits may be too small
 		ticket, err = f.t.Gate.Acquire(wait, f.ask)
 	}
@@ -85,7 +86,11 @@ func (f *flight) acquire(ctx context.Context, until time.Time) (sluice.Ticket, e
 	if err != nil {
 		return sluice.Ticket{}, f.late(err, wait != ctx && ctx.Err() == nil && !time.Now().Before(until))
 	}
-	f.told.Waited += ticket.Waited()
+	waited := ticket.Waited()
+	if again {
+		waited = time.Since(began)
+	}
+	f.told.Waited += waited
 	if label := ticket.Key(); label != "" {
 		f.use(label)
 	}

@@ -28,6 +28,8 @@ type Book struct {
 	pairs  table
 	models table
 	all    entry
+
+	watches map[*Watch]struct{}
 }
 
 // Miss is the error of estimates: the mean of |estimate - actual| / actual, over about the last 32 calls.
@@ -84,6 +86,11 @@ func (b *Book) Learn(agent, model string, textBytes, input, output int64) {
 	for _, e := range [...]*entry{p, m, &b.all} {
 		e.learn(textBytes, input, output)
 		e.missed(in, input, out, output, textBytes > 0)
+	}
+	if m.n <= soon {
+		for w := range b.watches {
+			b.tell(w)
+		}
 	}
 }
 
