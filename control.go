@@ -105,7 +105,7 @@ func (r *resource) fillAnswer(op *store.Op, kind store.OpKind, req *Request, a *
 			op.Cause = statusWords(a.Status)
 		}
 	case store.VerdictBilling:
-		op.Cause = unpaidCause(req.Model, a)
+		op.Cause = r.unpaidCause(req, a)
 	case store.VerdictUnreachable:
 		op.Cause = a.failure()
 		if r.failures.isOld(a) {

@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -251,8 +252,36 @@ func (r *resource) tellPauses(ctx context.Context, began store.Time, e inspect.E
 		e.Kind, e.Units, e.Time = inspect.EventPause, nil, time.Time{}
 		e.Scope, e.Consecutive, e.Reason = g.Scope, g.Consecutive, g.Cause
 		e.ForMS, e.Until = g.Until.Sub(g.Since).Milliseconds(), c.moment(g.Until)
-		r.emit(e)
+		told := e
+		if told.Agent == "" && g.Agent != "" { // this process only has the id of the ticket
+			who := r.about(e.Kind, &Request{Agent: g.Agent})
+			told.Agent, told.User, told.Class = who.Agent, cmp.Or(told.User, who.User), cmp.Or(told.Class, who.Class)
+		}
+		if told.Limit == "" {
+			told.Limit, told.Used, told.Size = r.fullestNow(&snap, g.Scope)
+		}
+		r.emit(told)
 	}
+}
+
+// fullestNow returns the limit in a scope with the largest used part, as the pool counts it. Limits of unknown size come
+// last.
+func (r *resource) fullestNow(snap *store.Snapshot, scope string) (limit string, used, size int64) {
+	most := -1.0
+	for i := range snap.Limits {
+		l := &snap.Limits[i]
+		if l.Limit >= len(r.limits) || l.Kind == Concurrency || ours(&r.limits[l.Limit]) || l.Scope != "" && l.Scope != scope {
+			continue
+		}
+		part := 0.0
+		if l.Size > 0 {
+			part = float64(l.Used) / float64(l.Size)
+		}
+		if part > most {
+			most, limit, used, size = part, r.limits[l.Limit].Name, l.Used, l.Size
+		}
+	}
+	return limit, used, size
 }
 
 // levels caches how much of the limits is used, for events. There can be many events, and an approximate level is

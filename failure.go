@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/keylabel"
 	"github.com/sluicehq/sluice/internal/upstream"
 	"github.com/sluicehq/sluice/store"
 )
@@ -28,6 +29,7 @@ type failures struct {
 
 	mu     sync.Mutex
 	streak store.Trouble // its times are those of ownTime
+	key    string        // label of the key of the last billing stop
 }
 
 // isOld reports whether the provider has served a later request, so that the failure says nothing about the provider.
@@ -40,7 +42,7 @@ func (f *failures) isOld(a *Answer) bool {
 func ownTime() store.Time { return store.Time(uptime().Microseconds()) }
 
 // fail adds a failure and returns the streak.
-func (f *failures) fail(verdict store.Verdict, cause string) store.Trouble {
+func (f *failures) fail(verdict store.Verdict, cause, key string) store.Trouble {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now, s := ownTime(), &f.streak
@@ -50,13 +52,14 @@ func (f *failures) fail(verdict store.Verdict, cause string) store.Trouble {
 	if s.Count++; s.Count == 1 {
 		s.Since = now
 	}
+	f.key = key
 	s.Last, s.Cause, s.Unreached = now, cause, s.Unreached || verdict == store.VerdictUnreachable
 	f.any.Store(true)
 	return *s
 }
 
-// serve ends the streak and returns it.
-func (f *failures) serve() store.Trouble {
+// serve ends the streak and returns it. A key that is paid for does not end the billing stops of another.
+func (f *failures) serve(key string) store.Trouble {
 	f.served.Store(int64(uptime()))
 	if !f.any.Load() {
 		return store.Trouble{}
@@ -64,6 +67,9 @@ func (f *failures) serve() store.Trouble {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.streak
+	if s.Unpaid && f.key != "" && f.key != key && ownTime().Sub(s.Last) < failingFor {
+		return store.Trouble{}
+	}
 	f.streak = store.Trouble{}
 	f.any.Store(false)
 	return s
@@ -110,15 +116,15 @@ func (r *resource) noteAnswer(req *Request, a *Answer) {
 		if r.failures.isOld(a) {
 			return
 		}
-		streak = r.failures.fail(a.Verdict, a.failure())
+		streak = r.failures.fail(a.Verdict, a.failure(), "")
 	case a.Verdict == store.VerdictOverloaded, a.Verdict == store.VerdictError && a.Status >= 500:
-		streak = r.failures.fail(a.Verdict, statusWords(a.Status))
+		streak = r.failures.fail(a.Verdict, statusWords(a.Status), "")
 	case a.Verdict == store.VerdictBilling:
-		streak = r.failures.fail(a.Verdict, unpaidCause(req.Model, a))
+		streak = r.failures.fail(a.Verdict, r.unpaidCause(req, a), r.keyOf(req))
 	case a.Verdict == store.VerdictNone, a.Verdict == store.VerdictError:
 		return
 	default:
-		switch was := r.failures.serve(); {
+		switch was := r.failures.serve(r.keyOf(req)); {
 		case isFailing(was):
 			r.tellState(inspect.StateFlowing, "the provider answers again", nil)
 		case was.Unpaid:
@@ -161,15 +167,19 @@ func failingReason(t *store.Trouble) string {
 	return sends + "; new requests are tried, and the first that succeeds ends this"
 }
 
-// unpaidCause says why the provider wants payment. It names the model if only that model is affected.
-func unpaidCause(model string, a *Answer) string {
+// unpaidCause says why the provider wants payment. It names the model if only that model is affected, and the key where
+// keys are told apart.
+func (r *resource) unpaidCause(req *Request, a *Answer) string {
 	cause := a.Cause
 	if cause == "" && a.Status != 0 {
 		cause = statusWords(a.Status)
 	}
 	cause = cmp.Or(cause, "the account is not paid for")
-	if a.Scope&PerModel != 0 && model != "" {
-		cause = "model " + model + ": " + cause
+	if a.Scope&PerModel != 0 && req.Model != "" {
+		cause = "model " + req.Model + ": " + cause
+	}
+	if label := r.keyOf(req); label != "" && label != keylabel.None {
+		cause = "key " + label + ": " + cause
 	}
 	return cause
 }

@@ -3,6 +3,7 @@ package sluice
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ func (r *resource) setState(s *inspect.ResourceStatus, snap *store.Snapshot, bud
 	turnedAway := false
 	if s.Outage == nil {
 		turnedAway = r.turnedAway(snap)
-		out = r.shortage(s, turnedAway, budgets)
+		out = r.shortage(s, r.heldAway(snap), budgets)
 		s.UsedUp = out.gone
 	}
 	s.State, s.Reason, s.Until = r.state(s, snap, &out, turnedAway)
@@ -64,7 +65,7 @@ func (r *resource) state(s *inspect.ResourceStatus, snap *store.Snapshot, out *s
 	last := snap.Counters.Last
 	sent := last != 0 && snap.Now.Sub(last) < idleAfter
 	switch {
-	case out.of != "" && turnedAway, out.refuses && sent:
+	case out.of != "" && (turnedAway || out.holds), out.refuses && sent:
 		return inspect.StateQueueing, out.of + out.held, out.until
 	case out.of != "" && sent:
 		return inspect.StateFlowing, "no request waits, but " + out.of, out.until
@@ -106,26 +107,52 @@ type shortage struct {
 	until   *time.Time // nil: not known, or room comes back bit by bit
 	gone    bool       // room does not come back bit by bit
 	refuses bool       // it refuses the requests that come now
+	holds   bool       // it has turned a class away, although requests of others may go
+}
+
+// heldAway returns the classes of agents that asked for a ticket in the last minute, after their own last send: requests
+// of other classes may have gone since. The pool knows this of agents without a lease.
+func (r *resource) heldAway(snap *store.Snapshot) (classes []int) {
+	sent := map[string]store.Time{}
+	for i := range snap.Callers {
+		sent[snap.Callers[i].Agent] = snap.Callers[i].Last
+	}
+	for i := range snap.Agents {
+		a := &snap.Agents[i]
+		asked := a.Expires.Add(-r.settings.lease)
+		if !a.Leased && asked > sent[a.Name] && asked <= snap.Now && snap.Now.Sub(asked) < idleAfter && !slices.Contains(classes, a.Class) {
+			classes = append(classes, a.Class)
+		}
+	}
+	slices.Sort(classes)
+	return classes
 }
 
 // shortage finds the shared limit with nothing left, of several the one with the latest reset. If no limit is used up
-// until a reset, it may be a budget that has nothing left, or too little. If agents were turned away, it may also be a
-// limit whose light holds them.
-func (r *resource) shortage(s *inspect.ResourceStatus, turnedAway bool, budgets []inspect.BudgetStatus) (out shortage) {
+// until a reset, it may be a budget that has nothing left, or too little. If agents of some classes were turned away, it
+// may also be a limit whose light or breaker holds those classes.
+func (r *resource) shortage(s *inspect.ResourceStatus, away []int, budgets []inspect.BudgetStatus) (out shortage) {
 	if r.observe {
 		return out // it holds no request
 	}
+	lower := away // the classes that amber and the breaker hold
+	if len(away) > 0 && away[0] == 0 {
+		lower = away[1:]
+	}
 	for i := range s.Limits {
 		l := &s.Limits[i]
-		lit := turnedAway && l.Binds && l.Light != "green"
+		lit := l.Binds && (l.Light == "red" && len(away) > 0 || l.Light == "amber" && len(lower) > 0)
+		slowed := l.Breaker != "" && len(lower) > 0
 		later := out.of == "" || l.ResetAt != nil && (out.until == nil || l.ResetAt.After(*out.until))
-		if l.Scope != "" || l.Limit <= 0 || l.Remaining > 0 && !lit || !later {
+		if l.Scope != "" || l.Limit <= 0 || l.Remaining > 0 && !lit && !slowed || !later {
 			continue
 		}
 		out = shortage{of: "the limit " + l.Name + " is full" + levelOf(l), held: ": requests that need it wait or are refused", until: l.ResetAt, gone: out.gone}
 		switch {
+		case l.Remaining > 0 && slowed:
+			out.of, out.held, out.holds = "the breaker on the limit "+l.Name+" holds "+r.classNames(lower)+levelOf(l), "", true
 		case l.Remaining > 0:
-			out.of = "the light on the limit " + l.Name + " is " + l.Light + levelOf(l)
+			out.of, out.holds = "the light on the limit "+l.Name+" is "+l.Light+levelOf(l), true
 			if out.held = ": lower classes wait or are refused"; l.Light == "red" {
 				out.held = ": all but emergencies wait or are refused"
 			}
@@ -145,9 +172,9 @@ func (r *resource) shortage(s *inspect.ResourceStatus, turnedAway bool, budgets 
 		}
 		name := "the budget " + b.Name + whose(&Budget{Per: b.Per}, b.Who)
 		if b.RemainingUSD <= 0 {
-			out = shortage{name + " is used up", ": requests that it pays for are refused", b.ResetsAt, true, b.Per == BudgetFleet}
+			out = shortage{name + " is used up", ": requests that it pays for are refused", b.ResetsAt, true, b.Per == BudgetFleet, false}
 		} else if little, refused := r.budgets.little(b); little && !out.gone {
-			out = shortage{name + " has " + usdText(micros(b.RemainingUSD)) + " usd left: larger requests are refused", "", b.ResetsAt, true, refused && b.Per == BudgetFleet}
+			out = shortage{name + " has " + usdText(micros(b.RemainingUSD)) + " usd left: larger requests are refused", "", b.ResetsAt, true, refused && b.Per == BudgetFleet, false}
 		}
 	}
 	return out
@@ -286,12 +313,7 @@ func (r *resource) causeWords(s *inspect.ResourceStatus, code store.Code, limit 
 	if name != "" {
 		the = "the limit " + name
 	}
-	var names []string
-	for class := range of {
-		names = append(names, r.settings.className(class))
-	}
-	slices.Sort(names)
-	who := strings.Join(names, ", ")
+	who := r.classNames(slices.Collect(maps.Keys(of)))
 	switch code {
 	case store.CodeLimit:
 		return the + " is full" + level
@@ -314,6 +336,16 @@ func (r *resource) causeWords(s *inspect.ResourceStatus, code store.Code, limit 
 		return "only a few requests go at first, until responses show room for more"
 	}
 	return the + " has no room" + level
+}
+
+// classNames lists classes by name.
+func (r *resource) classNames(classes []int) string {
+	var names []string
+	for _, class := range classes {
+		names = append(names, r.settings.className(class))
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }
 
 func sum(counts []int) (n int) {

@@ -158,6 +158,7 @@ type PauseState struct {
 	Since       Time
 	Consecutive int
 	Cause       string
+	Agent       string // whose request began it; empty: not known
 }
 
 // Counters count what went through the pool since it was created.

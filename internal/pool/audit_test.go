@@ -93,7 +93,7 @@ func (p *Pool) audit() error {
 	}
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		g := p.gates.At(i)
-		hold(g.model, g.key, g.cause)
+		hold(g.model, g.key, g.cause, g.agent)
 	}
 	for i := int32(1); i < p.callers.recs.End(); i++ {
 		c := p.callers.recs.At(i)
@@ -115,7 +115,7 @@ func (p *Pool) audit() error {
 		return err
 	}
 	hold(p.by[:]...)
-	hold(p.failure)
+	hold(p.failure, p.unpaidKey)
 	for i := int32(1); i < p.answers.End(); i++ {
 		hold(p.answers.At(i).model, p.answers.At(i).cause)
 	}

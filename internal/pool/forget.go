@@ -31,7 +31,7 @@ func (p *Pool) forget(op *store.Op) {
 	}
 	g := p.gates.At(p.pauseOf(0, 0, 0))
 	if g.Allow(p.now).Phase != pause.Paused || g.Until < p.now+holdAfterLoss { // otherwise the current pause lasts longer
-		p.setCause(g, op)
+		p.setCause(g, op, 0)
 	}
 	g.Pause(p.now, holdAfterLoss)
 	for i := int32(1); i < p.insts.End(); i++ {

@@ -17,8 +17,8 @@ func (p *Pool) observe(op *store.Op) {
 	} else {
 		s.high = op.ID.N
 	}
-	p.served(op)
 	p.withNames(op, func(who names) {
+		p.served(op, who.key)
 		p.countAnswer(who.model, op)
 		p.learn(op, who, p.now, nil)
 		if !op.Force {

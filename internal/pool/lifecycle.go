@@ -162,7 +162,7 @@ func (p *Pool) answer(op *store.Op) {
 		}
 	}
 	p.judged(tk, op.Verdict)
-	p.served(op)
+	p.served(op, tk.who.key)
 	p.countAnswer(tk.who.model, op)
 	p.learn(op, tk.who, tk.granted, tk)
 	if !op.Force && p.judge(op, tk.who, tk.granted, t) {

@@ -16,6 +16,7 @@ type pauseRec struct {
 	scope      store.Scope
 	model, key int32
 	cause      int32 // name
+	agent      int32 // name: whose request began it; 0: not known
 	prev, next int32
 }
 
@@ -104,6 +105,7 @@ func (p *Pool) dropPause(i int32) {
 	p.names.Drop(g.model)
 	p.names.Drop(g.key)
 	p.names.Drop(g.cause)
+	p.names.Drop(g.agent)
 	p.gates.Free(i)
 }
 
@@ -249,17 +251,21 @@ func (p *Pool) judge(op *store.Op, who names, granted int64, t int32) bool {
 // gateFor returns the pause record for the verdict of op, and sets its cause.
 func (p *Pool) gateFor(op *store.Op, who names) *pauseRec {
 	g := p.gates.At(p.pauseOf(op.Scope, who.model, who.key))
-	p.setCause(g, op)
+	p.setCause(g, op, who.agent)
 	return g
 }
 
-func (p *Pool) setCause(g *pauseRec, op *store.Op) {
+// setCause notes why a pause begins, and whose request began it.
+func (p *Pool) setCause(g *pauseRec, op *store.Op, agent int32) {
 	cause := op.Cause
 	if cause == "" {
 		cause = op.Verdict.String()
 	}
 	old := g.cause
 	g.cause = p.names.Hold(cause[:min(len(cause), store.MaxName)])
+	p.names.Drop(old)
+	old = g.agent
+	g.agent = p.names.Keep(agent)
 	p.names.Drop(old)
 }
 
@@ -276,7 +282,7 @@ func (p *Pool) pause(op *store.Op) {
 		g := p.gates.At(p.pauseOf(op.Scope, who.model, who.key))
 		wait := op.RetryAfter.Microseconds()
 		if g.Allow(p.now).Phase != pause.Paused || g.Until < p.now+wait { // otherwise the current pause lasts longer
-			p.setCause(g, op)
+			p.setCause(g, op, 0)
 		}
 		g.Pause(p.now, wait)
 	})
@@ -293,13 +299,15 @@ func (p *Pool) resume(op *store.Op) {
 	op.Result.State = store.Ended
 }
 
-// withNames calls f with op's model and key as interned names, which are valid during the call.
+// withNames calls f with op's agent, model and key as interned names, which are valid during the call.
 func (p *Pool) withNames(op *store.Op, f func(names)) {
 	who := names{
+		agent: p.names.Hold(op.Agent[:min(len(op.Agent), store.MaxName)]),
 		model: p.names.Hold(op.Model[:min(len(op.Model), store.MaxName)]),
 		key:   p.names.Hold(op.Key[:min(len(op.Key), store.MaxName)]),
 	}
 	f(who)
+	p.names.Drop(who.agent)
 	p.names.Drop(who.model)
 	p.names.Drop(who.key)
 }

@@ -112,6 +112,7 @@ type once struct {
 	unreached   bool                   // some of them had no response
 	unpaid      bool                   // all of them were billing stops
 	failure     int32                  // name: why the last of them failed
+	unpaidKey   int32                  // name: the key of the last billing stop
 	failing     int64                  // time of the first
 	failed      int64                  // time of the last
 	answered    int32                  // record of the model that was answered for last

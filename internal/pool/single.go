@@ -258,7 +258,7 @@ func (p *Pool) answerOne(op *store.Op) bool {
 			in.Bind(d, r, now, &c.Charge)
 		}
 	}
-	p.endFailures()
+	p.endFailuresOf(tk.who.key)
 	p.countAnswer(tk.who.model, op)
 	return true
 }

@@ -195,7 +195,7 @@ func (p *Pool) gateStates() []store.PauseState {
 		}
 		st := store.PauseState{
 			Scope: p.scopeText(names{model: g.model, key: g.key}), Phase: g.Phase.String(),
-			Since: store.Time(g.Since), Consecutive: int(g.Throttles), Cause: p.names.Text(g.cause),
+			Since: store.Time(g.Since), Consecutive: int(g.Throttles), Cause: p.names.Text(g.cause), Agent: p.names.Text(g.agent),
 		}
 		if g.Phase == pause.Paused {
 			st.Until, st.Probe = store.Time(g.Until), store.Time(g.NextProbe())

@@ -114,7 +114,7 @@ func snapshots(s *suite) {
 		}
 		m.throttle(store.Op{Cause: "too many", Scope: store.PerModel, Model: "opus"})
 		want := store.PauseState{
-			Scope: "model=opus", Phase: "paused", Until: m.now().Add(time.Minute), Since: m.now(), Consecutive: 1, Cause: "too many",
+			Scope: "model=opus", Phase: "paused", Until: m.now().Add(time.Minute), Since: m.now(), Consecutive: 1, Cause: "too many", Agent: "victim",
 		}
 		if g := m.onlyGate(); g != want {
 			m.Errorf("%+v, want %+v", g, want)

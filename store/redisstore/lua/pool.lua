@@ -16,12 +16,12 @@ local function begin()
  nothingChanged(known)
  known.slabs = { -- in the order of useSlabs
   slabOf('N', 3, {}), slabOf("A", 39, {}), slabOf("B", 13, {}), slabOf("C", 9, {}),
-  slabOf("D", 18, {}), slabOf("E", 17, {}), slabOf("F", 30, {}), slabOf("G", 27, {}),
+  slabOf("D", 19, {}), slabOf("E", 17, {}), slabOf("F", 30, {}), slabOf("G", 27, {}),
   slabOf("H", 14, {}, true), slabOf("I", 8, {}), slabOf("J", 29, {}), slabOf("K", 4, {}),
   slabOf("L", 14, {}), slabOf("M", 17, {}), slabOf("A'", 384, {}), slabOf("B'", 10, {}),
   slabOf("C'", 3, {}), slabOf("D'", 7, {}), slabOf("E'", 105, {'slot'}), slabOf("F'", 8, {}),
   slabOf("G'", 23, {'ring'}), slabOf("H'", 115, {}), slabOf("I'", 7, {}), slabOf('counts', 15, {}),
-  slabOf('once', 172, {'slots'}), slabOf('past', 3, {'week'}), slabOf('sum', 14, {}), slabOf('cfg', 109, {}, true),
+  slabOf('once', 173, {'slots'}), slabOf('past', 3, {'week'}), slabOf('sum', 14, {}), slabOf('cfg', 109, {}, true),
   slabOf('tree', 1, {}),
  }
  useSlabs(known.slabs)
@@ -91,11 +91,11 @@ F.flat_Tree_priority = function()
  tree[1] = (tree[1] + 1) % 1048576
  return tree[1] * 2654435761 % 4294967296
 end
-F.pool_Pool_Apply = function(now_, ops) -- internal/pool/pool.go:251
+F.pool_Pool_Apply = function(now_, ops) -- internal/pool/pool.go:252
  F.pool_Pool_begin(now_, #ops > 0)
  F.pool_Pool_carryOut(ops)
 end
-F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:257
+F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:258
  once[1] = once[1] > now_ and once[1] or now_
  if #T[2] > 0 then T[2] = {} end
  if once[1] >= cfg[1] then F.pool_Pool_seeToLots() end
@@ -104,10 +104,10 @@ F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:257
  if heard then F.pool_Pool_heardSomething() end
  if F.pool_headerTime_isDue(once, 29) then F.pool_headerTime_judge(once, 29) end
  if once[1] >= once[135] then F.pool_Pool_expireTickets() end
- if once[154] ~= 0 and once[1] >= once[154] then F.pool_Pool_hush() end
+ if once[155] ~= 0 and once[1] >= once[155] then F.pool_Pool_hush() end
  if once[26] ~= 0 then F.pool_Pool_dropStale() end
 end
-F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:301
+F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:302
  T[1] = ops
  for i = 0, #ops - 1 do
   if ops[i+1][1] ~= 12 then
@@ -237,7 +237,7 @@ F.pool_Pool_seeToLots = function() -- internal/pool/lots.go:225
   l = F.pool_Pool_lotAt(i)
  end
 end
-F.pool_Pool_turnSecond = function() -- internal/pool/pool.go:290
+F.pool_Pool_turnSecond = function() -- internal/pool/pool.go:291
  local silence = once[1] >= past[3] + 120000000
  if F.pool_history_turn(once[1]) then F.pool_Pool_turnTallies() end
  if silence then F.pool_Pool_enterTallies() end
@@ -276,7 +276,7 @@ F.pool_Pool_expireTickets = function() -- internal/pool/wheel.go:88
   local end_, s = once[1], max(w[w_o+1] + 1, next_)
   while s <= now_ and (w[w_o+4] > 0 or w[w_o+5] ~= 0) do
    once[1] = s * 100000
-   if once[154] ~= 0 and once[1] >= once[154] then F.pool_Pool_hush() end
+   if once[155] ~= 0 and once[1] >= once[155] then F.pool_Pool_hush() end
    if w[w_o+4] > 0 then F.pool_Pool_expireSlot(s) end
    local i = w[w_o+5]
    while i ~= 0 and (S_tickets[i] or ld(S_tickets, i))[6] <= once[1] do
@@ -292,33 +292,33 @@ F.pool_Pool_expireTickets = function() -- internal/pool/wheel.go:88
  F.pool_Pool_sweepSome(64)
 end
 F.pool_Pool_hush = function() -- internal/pool/members.go:243
- while once[154] ~= 0 and once[154] <= once[1] do
-  local at = once[154]
-  while once[148] ~= 0 and F.pool_member_silentFrom((S_members[once[148]] or ld(S_members, once[148]))) <= at do
-   local i = once[148]
+ while once[155] ~= 0 and once[155] <= once[1] do
+  local at = once[155]
+  while once[149] ~= 0 and F.pool_member_silentFrom((S_members[once[149]] or ld(S_members, once[149]))) <= at do
+   local i = once[149]
    F.pool_Pool_unlink(i)
    local m = S_members[i] or ld(S_members, i)
-   m[2], m[8] = 1, once[150]
-   if once[150] ~= 0 then
-    local t1_ = (S_members[once[150]] or ld(S_members, once[150]))
+   m[2], m[8] = 1, once[151]
+   if once[151] ~= 0 then
+    local t1_ = (S_members[once[151]] or ld(S_members, once[151]))
     t1_[7] = i
    end
-   once[150] = i
+   once[151] = i
   end
   F.pool_Pool_weigh(at)
  end
 end
-F.pool_Pool_dropStale = function() -- internal/pool/pauses.go:130
+F.pool_Pool_dropStale = function() -- internal/pool/pauses.go:132
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  local next_ = g[18]
+  local next_ = g[19]
   F.pause_State_Allow(g, once[1])
   if F.pool_pauseRec_stale(g, once[1]) then F.pool_Pool_dropPause(i) end
   i = next_
  end
 end
-F.pool_Pool_apply = function(i) -- internal/pool/pool.go:340
+F.pool_Pool_apply = function(i) -- internal/pool/pool.go:341
  local op = T[1][i+1]
  op[46], op[47], op[48], op[49], op[50], op[51], op[52], op[53], op[54], op[55], op[56], op[57] = 0, op[2], op[3], once[1], 0, 0, 0, 0, -1, 0, 0, 0
  local t1_ = op[1]
@@ -357,13 +357,13 @@ F.pool_Pool_serve = function() -- internal/pool/serve.go:10
  local at, ok = F.order_Queue_NextWake()
  if ok then F.pool_Pool_wakeAt(at) end
  F.pool_Pool_wakeAtDue()
- if once[155] ~= 0 then F.pool_Pool_wakeAt(once[155]) end
+ if once[156] ~= 0 then F.pool_Pool_wakeAt(once[156]) end
 end
 F.pool_Pool_wakeAtDue = function() -- internal/pool/serve.go:28
  local at = F.pool_wheel_nextDue(once, 133)
  if at ~= 0 then F.pool_Pool_wakeAt(at) end
 end
-F.pool_Pool_concludeAll = function() -- internal/pool/pool.go:385
+F.pool_Pool_concludeAll = function() -- internal/pool/pool.go:386
  local left = false
  for i = 0, #T[1] - 1 do left = F.pool_Pool_conclude(T[1][i+1]) or left end
  if left then F.pool_Pool_serve() end
@@ -716,19 +716,19 @@ F.pool_Pool_unlink = function(i) -- internal/pool/members.go:203
  if m[7] ~= 0 then
   local t1_ = (S_members[m[7]] or ld(S_members, m[7]))
   t1_[8] = m[8]
- elseif m[2] ~= 0 then once[150] = m[8]
- else once[148] = m[8] end
+ elseif m[2] ~= 0 then once[151] = m[8]
+ else once[149] = m[8] end
  if m[8] ~= 0 then
   local t2_ = (S_members[m[8]] or ld(S_members, m[8]))
   t2_[7] = m[7]
- elseif m[2] == 0 then once[149] = m[7] end
- if m[2] == 0 then once[151] = once[151] - 1 end
+ elseif m[2] == 0 then once[150] = m[7] end
+ if m[2] == 0 then once[152] = once[152] - 1 end
  m[7], m[8] = 0, 0
 end
 F.pool_Pool_weigh = function(at) -- internal/pool/members.go:262
  local sums = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
- once[155], once[153] = 0, 0
- local i = once[150]
+ once[156], once[154] = 0, 0
+ local i = once[151]
  while i ~= 0 do
   local m = S_members[i] or ld(S_members, i)
   local next_, over = m[8], F.pool_Pool_freeAt(at, m[4])
@@ -740,12 +740,12 @@ F.pool_Pool_weigh = function(at) -- internal/pool/members.go:262
    end
   end
   if over then F.pool_Pool_dropMember(i)
-  else once[153] = once[153] + F.pool_partOf(m[5]) end
+  else once[154] = once[154] + F.pool_partOf(m[5]) end
   i = next_
  end
  for k = 0, cfg[4] - 1 do
   local part = min(quo(sums[k+1] + 1099511627776 - 1, 1099511627776), 4096)
-  if part ~= once[k+157] then F.pool_Pool_withhold(k, at, part) end
+  if part ~= once[k+158] then F.pool_Pool_withhold(k, at, part) end
  end
  F.pool_Pool_scheduleWithheld()
 end
@@ -767,22 +767,23 @@ F.pause_State_Allow = function(g, t) -- internal/pause/pause.go:109
  end
  return {1,0,0,0}
 end
-F.pool_pauseRec_stale = function(g, t) -- internal/pool/pauses.go:32
+F.pool_pauseRec_stale = function(g, t) -- internal/pool/pauses.go:33
  return (g[1] == 0 and g[4] == 0 and g[5] == 0 and t - (g[3] > g[2] and g[3] or g[2]) >= 600000000) or (g[13] ~= 0 and (g[1] ~= 1 and g[6] == 0 and t - (g[3] > g[2] and g[3] or g[2]) >= 3600000000))
 end
-F.pool_Pool_dropPause = function(i) -- internal/pool/pauses.go:94
+F.pool_Pool_dropPause = function(i) -- internal/pool/pauses.go:95
  local g = S_gates[i] or ld(S_gates, i)
- if g[17] ~= 0 then
-  local t1_ = (S_gates[g[17]] or ld(S_gates, g[17]))
-  t1_[18] = g[18]
- else once[26] = g[18] end
  if g[18] ~= 0 then
-  local t2_ = (S_gates[g[18]] or ld(S_gates, g[18]))
-  t2_[17] = g[17]
+  local t1_ = (S_gates[g[18]] or ld(S_gates, g[18]))
+  t1_[19] = g[19]
+ else once[26] = g[19] end
+ if g[19] ~= 0 then
+  local t2_ = (S_gates[g[19]] or ld(S_gates, g[19]))
+  t2_[18] = g[18]
  end
  if g[14] ~= 0 then F.flat_Names_Drop(g[14]) end
  if g[15] ~= 0 then F.flat_Names_Drop(g[15]) end
  if g[16] ~= 0 then F.flat_Names_Drop(g[16]) end
+ if g[17] ~= 0 then F.flat_Names_Drop(g[17]) end
  slabFree(S_gates, i)
 end
 F.pool_Pool_acquire = function(i) -- internal/pool/acquire.go:9
@@ -929,7 +930,7 @@ F.pool_Pool_answer = function(op) -- internal/pool/lifecycle.go:141
   end
  end
  F.pool_Pool_judged(tk, op[33])
- F.pool_Pool_served(op)
+ F.pool_Pool_served(op, tk[14])
  F.pool_Pool_countAnswer(tk[12], op)
  F.pool_Pool_learn(op, tk, 9, tk[4], tk)
  if op[12] == 0 and F.pool_Pool_judge(op, tk, 9, tk[4], t) then F.pool_Pool_unexplained(tk, band(op[35], 20)) end
@@ -962,8 +963,8 @@ F.pool_Pool_observe = function(op) -- internal/pool/learn.go:10
   op[46] = 3
   return 
  else s[2] = op[3] end
- F.pool_Pool_served(op)
  F.pool_Pool_withNames(op, function(who, who_o)
+  F.pool_Pool_served(op, who[who_o+5])
   F.pool_Pool_countAnswer(who[who_o+3], op)
   F.pool_Pool_learn(op, who, who_o, once[1], nil)
   if op[12] == 0 then
@@ -978,7 +979,7 @@ F.pool_Pool_observe = function(op) -- internal/pool/learn.go:10
  end)
  op[46] = 3
 end
-F.pool_Pool_pause = function(op) -- internal/pool/pauses.go:267
+F.pool_Pool_pause = function(op) -- internal/pool/pauses.go:273
  if op[34] <= 0 then
   F.pool_refuse(op, 9, -1, 0)
   return 
@@ -987,17 +988,17 @@ F.pool_Pool_pause = function(op) -- internal/pool/pauses.go:267
  F.pool_Pool_withNames(op, function(who, who_o)
   local g = S_gates[F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5]))
   local wait = quo(op[34], 1000)
-  if (F.pause_State_Allow(g, once[1]))[2] ~= 1 or g[2] < once[1] + wait then F.pool_Pool_setCause(g, op) end
+  if (F.pause_State_Allow(g, once[1]))[2] ~= 1 or g[2] < once[1] + wait then F.pool_Pool_setCause(g, op, 0) end
   F.pause_State_Pause(g, once[1], wait)
  end)
  op[46] = 3
 end
-F.pool_Pool_resume = function(op) -- internal/pool/pauses.go:287
+F.pool_Pool_resume = function(op) -- internal/pool/pauses.go:293
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if g[13] ~= 0 or not (once[147] ~= 0 and once[1] - once[147] < 3000000) then F.pause_State_Resume(g, once[1]) end
-  i = (S_gates[i] or ld(S_gates, i))[18]
+  if g[13] ~= 0 or not (once[148] ~= 0 and once[1] - once[148] < 3000000) then F.pause_State_Resume(g, once[1]) end
+  i = (S_gates[i] or ld(S_gates, i))[19]
  end
  op[46] = 3
 end
@@ -1075,11 +1076,11 @@ F.pool_Pool_launch = function(op) -- internal/pool/leases.go:296
 end
 F.pool_Pool_forget = function(op) -- internal/pool/forget.go:23
  op[46] = 3
- if once[147] ~= 0 and once[1] - once[147] < 10000000 then return end
- once[147] = once[1]
+ if once[148] ~= 0 and once[1] - once[148] < 10000000 then return end
+ once[148] = once[1]
  if op[38] == "" then op[38] = "the store lost its memory" end
  local g = S_gates[F.pool_Pool_pauseOf(0, 0, 0)] or ld(S_gates, F.pool_Pool_pauseOf(0, 0, 0))
- if (F.pause_State_Allow(g, once[1]))[2] ~= 1 or g[2] < once[1] + 3000000 then F.pool_Pool_setCause(g, op) end
+ if (F.pause_State_Allow(g, once[1]))[2] ~= 1 or g[2] < once[1] + 3000000 then F.pool_Pool_setCause(g, op, 0) end
  F.pause_State_Pause(g, once[1], 3000000)
  local i = 1
  while i < slabEnd(S_insts) do
@@ -1111,7 +1112,7 @@ F.pool_Pool_gone = function(op) -- internal/pool/sessions.go:100
  if weigh then F.pool_Pool_weigh(once[1]) end
  F.pool_Pool_scheduleWithheld()
 end
-F.pool_refuse = function(op, code, limit, at) -- internal/pool/pool.go:436
+F.pool_refuse = function(op, code, limit, at) -- internal/pool/pool.go:437
  op[46] = 2
  op[52], op[53], op[54], op[55] = code, 0, (limit + 128) % 256 - 128, at
 end
@@ -1195,7 +1196,7 @@ F.pool_wheel_nextDue = function(w, w_o) -- internal/pool/wheel.go:153
  if s == 0 then return 0 end
  return max(s, w[w_o+1] + 1) * 100000
 end
-F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:397
+F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:398
  local r, r_o = op, 45
  if once[26] ~= 0 then r[r_o+11] = (F.pool_Pool_holding(op, 1)) and 1 or 0 end
  if r[r_o+1] ~= 1 then return false end
@@ -1226,7 +1227,7 @@ F.pool_Pool_defOf = function(in_) -- internal/pool/model.go:29
  if in_[28] == 0 then return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) end
  local m = S_models[in_[28]] or ld(S_models, in_[28])
  if m[24] == 0 then return (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) end
- if m[9] ~= once[in_[11]+157] then m[9] = once[in_[11]+157] end
+ if m[9] ~= once[in_[11]+158] then m[9] = once[in_[11]+158] end
  return m
 end
 F.policy_Pace_Take = function(p, t, amount, size, window) -- internal/policy/pace.go:38
@@ -1663,14 +1664,14 @@ F.pool_Pool_giveBack = function(tk) -- internal/pool/lifecycle.go:91
  once[5] = once[5] - 1
  F.pool_Pool_unsent(tk)
 end
-F.pool_Pool_pausesLost = function(t, tk, unsent) -- internal/pool/pauses.go:151
+F.pool_Pool_pausesLost = function(t, tk, unsent) -- internal/pool/pauses.go:153
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
   if ((band(g[13], 4) == 0 or g[14] == tk[12]) and (band(g[13], 16) == 0 or g[15] == tk[14])) then
    F.pause_State_Lost(g, once[1], t, unsent)
   end
-  i = (S_gates[i] or ld(S_gates, i))[18]
+  i = (S_gates[i] or ld(S_gates, i))[19]
  end
 end
 F.pool_Pool_lapse = function(tk) -- internal/pool/lifecycle.go:371
@@ -1759,7 +1760,7 @@ end
 F.pool_Pool_freeAt = function(at, free) -- internal/pool/members.go:295
  free = (quo(free + 1000000 - 1, 1000000) * 1000000)
  if at >= free then return true end
- if once[155] == 0 or free < once[155] then once[155] = free end
+ if once[156] == 0 or free < once[156] then once[156] = free end
  return false
 end
 F.pool_Pool_lingers = function(limit) -- internal/pool/members.go:63
@@ -1806,10 +1807,10 @@ F.pool_Pool_withhold = function(limit, at, part) -- internal/pool/members.go:308
  end
 end
 F.pool_Pool_scheduleWithheld = function() -- internal/pool/members.go:233
- once[154] = once[155]
- if once[148] ~= 0 then
-  local at = F.pool_member_silentFrom((S_members[once[148]] or ld(S_members, once[148])))
-  if once[154] == 0 or at < once[154] then once[154] = at end
+ once[155] = once[156]
+ if once[149] ~= 0 then
+  local at = F.pool_member_silentFrom((S_members[once[149]] or ld(S_members, once[149])))
+  if once[155] == 0 or at < once[155] then once[155] = at end
  end
 end
 F.pause_State_pass = function(g, t) -- internal/pause/pause.go:96
@@ -1885,7 +1886,7 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force) -- internal/pool/acqu
  end
  return -1, fits
 end
-F.pool_Pool_pausesAllow = function(model, key) -- internal/pool/pauses.go:111
+F.pool_Pool_pausesAllow = function(model, key) -- internal/pool/pauses.go:113
  local all, i = {1,0,0,0}, once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
@@ -1895,7 +1896,7 @@ F.pool_Pool_pausesAllow = function(model, key) -- internal/pool/pauses.go:111
    if all[1] ~= 0 or v[3] > all[3] then all = copy_(v, 0, 4) end
    all[4] = next_
   end
-  i = (S_gates[i] or ld(S_gates, i))[18]
+  i = (S_gates[i] or ld(S_gates, i))[19]
  end
  return copy_(all, 0, 4)
 end
@@ -1998,19 +1999,19 @@ F.pool_Pool_findSession = function(id) -- internal/pool/sessions.go:26
 end
 F.pool_Pool_link = function(i) -- internal/pool/members.go:190
  local m = S_members[i] or ld(S_members, i)
- m[7], m[8] = once[149], 0
- if once[149] ~= 0 then
-  local t1_ = (S_members[once[149]] or ld(S_members, once[149]))
+ m[7], m[8] = once[150], 0
+ if once[150] ~= 0 then
+  local t1_ = (S_members[once[150]] or ld(S_members, once[150]))
   t1_[8] = i
- else once[148] = i end
- once[149] = i
- once[151] = once[151] + 1
+ else once[149] = i end
+ once[150] = i
+ once[152] = once[152] + 1
 end
 F.pool_Pool_promise = function(m, known) -- internal/pool/members.go:160
  if known ~= 0 and known == m[6] then F.pool_Pool_setShare(m, known) end
- local free, want = quo(4503599627370496 - once[153], 4096), 0
- if free > 0 then want = quo((once[151] + 1) * 1099511627776 + free - 1, free) end
- local room = 4503599627370496 - once[152] + F.pool_partOf(m[5])
+ local free, want = quo(4503599627370496 - once[154], 4096), 0
+ if free > 0 then want = quo((once[152] + 1) * 1099511627776 + free - 1, free) end
+ local room = 4503599627370496 - once[153] + F.pool_partOf(m[5])
  if room <= 0 then want = 0
  elseif want > 0 and ((want == 0) and 0 or (4503599627370496 - fmod(4503599627370496, want)) / want) > room then
   want = quo(4503599627370496 + room - 1, room)
@@ -2086,13 +2087,13 @@ F.pool_Pool_judged = function(tk, v) -- internal/pool/history.go:148
   if pd ~= nil then pd[8] = pd[8] + 1 end
  end
 end
-F.pool_Pool_served = function(op) -- internal/pool/trouble.go:10
+F.pool_Pool_served = function(op, key) -- internal/pool/trouble.go:13
  local t1_ = op[33]
- if t1_ == 7 or t1_ == 3 or t1_ == 5 then F.pool_Pool_fail(op)
+ if t1_ == 7 or t1_ == 3 or t1_ == 5 then F.pool_Pool_fail(op, key)
  elseif t1_ == 6 then
-  if op[38] ~= "" and op[37] == 0 then F.pool_Pool_fail(op) end
+  if op[38] ~= "" and op[37] == 0 then F.pool_Pool_fail(op, key) end
  elseif t1_ == 0 then
- else F.pool_Pool_endFailures() end
+ else F.pool_Pool_endFailuresOf(key) end
 end
 F.pool_Pool_countAnswer = function(model, op) -- internal/pool/answers.go:85
  if op[33] == 0 or op[33] == 7 then return end
@@ -2155,7 +2156,7 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go
   until true
  end
 end
-F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses.go:227
+F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses.go:229
  local hint, t1_ = quo(op[34], 1000), op[33]
  if t1_ == 1 then
   local i = once[26]
@@ -2164,7 +2165,7 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses
    if ((band(g[13], 4) == 0 or g[14] == who[who_o+3]) and (band(g[13], 16) == 0 or g[15] == who[who_o+5])) then
     F.pause_State_Succeeded(g, once[1], granted, t)
    end
-   i = (S_gates[i] or ld(S_gates, i))[18]
+   i = (S_gates[i] or ld(S_gates, i))[19]
   end
  elseif t1_ == 2 then
   local g = F.pool_Pool_gateFor(op, who, who_o)
@@ -2248,9 +2249,10 @@ F.pool_Pool_spend = function(t, tk) -- internal/pool/lifecycle.go:302
  end
  F.pool_Pool_end(t, tk)
 end
-F.pool_Pool_withNames = function(op, f) -- internal/pool/pauses.go:297
- local who = {0,0,F.flat_Names_Hold(sub(op[6], 1, (#op[6] < 256 and #op[6] or 256))),0,F.flat_Names_Hold(sub(op[8], 1, (#op[8] < 256 and #op[8] or 256)))}
+F.pool_Pool_withNames = function(op, f) -- internal/pool/pauses.go:303
+ local who = {F.flat_Names_Hold(sub(op[4], 1, (#op[4] < 256 and #op[4] or 256))),0,F.flat_Names_Hold(sub(op[6], 1, (#op[6] < 256 and #op[6] or 256))),0,F.flat_Names_Hold(sub(op[8], 1, (#op[8] < 256 and #op[8] or 256)))}
  f(who, 0)
+ if who[1] ~= 0 then F.flat_Names_Drop(who[1]) end
  if who[3] ~= 0 then F.flat_Names_Drop(who[3]) end
  if who[5] ~= 0 then F.flat_Names_Drop(who[5]) end
 end
@@ -2263,7 +2265,7 @@ F.pool_Pool_since = function(scope, who, who_o) -- internal/pool/learn.go:41
   if g[13] == scope and g[14] == model and g[15] == key and (F.pause_State_Allow(g, once[1]))[2] == 1 then
    return g[3]
   end
-  i = (S_gates[i] or ld(S_gates, i))[18]
+  i = (S_gates[i] or ld(S_gates, i))[19]
  end
  return once[1]
 end
@@ -2289,14 +2291,14 @@ F.pool_history_refused = function(t) -- internal/pool/history.go:287
  end
  c[c_o+2] = c[c_o+2] + 1
 end
-F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:47
+F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:48
  scope, model, key = F.pool_gateScope(scope, model, key)
  do
   local i = once[26]
   while i ~= 0 do
    local g = S_gates[i] or ld(S_gates, i)
    if g[13] == scope and g[14] == model and g[15] == key then return i end
-   i = (S_gates[i] or ld(S_gates, i))[18]
+   i = (S_gates[i] or ld(S_gates, i))[19]
   end
  end
  if slabLen(S_gates) >= 256 and scope ~= 0 then return F.pool_Pool_pauseOf(0, 0, 0) end
@@ -2304,19 +2306,22 @@ F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:47
  local i = slabNew(S_gates)
  local g = S_gates[i] or ld(S_gates, i)
  g[13], g[14], g[15] = scope, model ~= 0 and F.flat_Names_Keep(model) or 0, key ~= 0 and F.flat_Names_Keep(key) or 0
- g[18] = once[26]
- if g[18] ~= 0 then
-  local t1_ = (S_gates[g[18]] or ld(S_gates, g[18]))
-  t1_[17] = i
+ g[19] = once[26]
+ if g[19] ~= 0 then
+  local t1_ = (S_gates[g[19]] or ld(S_gates, g[19]))
+  t1_[18] = i
  end
  once[26] = i
  return i
 end
-F.pool_Pool_setCause = function(g, op) -- internal/pool/pauses.go:256
+F.pool_Pool_setCause = function(g, op, agent) -- internal/pool/pauses.go:259
  local cause = op[38]
  if cause == "" then cause = F.store_Verdict_String(op[33]) end
  local old = g[16]
  g[16] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
+ if old ~= 0 then F.flat_Names_Drop(old) end
+ old = g[17]
+ g[17] = agent ~= 0 and F.flat_Names_Keep(agent) or 0
  if old ~= 0 then F.flat_Names_Drop(old) end
 end
 F.pause_State_Pause = function(g, t, wait) -- internal/pause/pause.go:256
@@ -2465,13 +2470,13 @@ F.policy_Scatter_Next = function(s, s_o, t, window) -- internal/policy/scatter.g
  return at
 end
 F.pool_Pool_lose = function(i) -- internal/pool/forget.go:46
- if once[147] == 0 then return end
+ if once[148] == 0 then return end
  local limit = (S_insts[i] or ld(S_insts, i))[11]
  if not (band(cfg[61], (1 * 2^(limit))) ~= 0 and (S_defs[limit+1] or ld(S_defs, limit+1))[2] ~= 2 and cfg[limit+62] <= 600000000) then
   return 
  end
  local in_, d, r = F.pool_Pool_touch(i)
- F.meter_Meter_Lose(in_, d, r, once[1], once[147])
+ F.meter_Meter_Lose(in_, d, r, once[1], once[148])
 end
 F.pool_Pool_died = function(i) -- internal/pool/members.go:143
  local m = S_members[i] or ld(S_members, i)
@@ -2543,7 +2548,7 @@ F.order_Queue_Heads = function(strict, each) -- internal/order/heads.go:37
  end
  return T[3]
 end
-F.pool_Pool_strict = function() return F.pool_Pool_strictFrom(2) end -- internal/pool/pauses.go:179
+F.pool_Pool_strict = function() return F.pool_Pool_strictFrom(2) end -- internal/pool/pauses.go:181
 F.pool_Pool_findRival = function(heads) -- internal/pool/serve.go:101
  once[10] = 0
  if cfg[52] == 0 or cfg[28] == 0 then return 0 end
@@ -2673,14 +2678,14 @@ F.order_Queue_Close = function(h, pass) -- internal/order/heads.go:110
  local t1_ = (S_qlanes[h[2]] or ld(S_qlanes, h[2]))
  t1_[24] = pass
 end
-F.pool_Pool_limitsBind = function(who, who_o) -- internal/pool/pauses.go:160
+F.pool_Pool_limitsBind = function(who, who_o) -- internal/pool/pauses.go:162
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
   if ((band(g[13], 4) == 0 or g[14] == who[who_o+3]) and (band(g[13], 16) == 0 or g[15] == who[who_o+5])) then
    F.pause_State_LimitsBind(g)
   end
-  i = (S_gates[i] or ld(S_gates, i))[18]
+  i = (S_gates[i] or ld(S_gates, i))[19]
  end
 end
 F.pool_Pool_admit = function(t) -- internal/pool/serve.go:239
@@ -2702,7 +2707,7 @@ F.pool_Pool_admit = function(t) -- internal/pool/serve.go:239
  local t2_ = T[2]
  t2_[#t2_+1] = copy_(tk, 0, 2)
 end
-F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:210
+F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:212
  local t, tk = F.pool_Pool_find(id, id_o)
  local i = once[26]
  while i ~= 0 do
@@ -2711,7 +2716,7 @@ F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:210
    F.pause_State_Allow(g, once[1])
    if g[1] ~= 0 then return true end
   end
-  i = (S_gates[i] or ld(S_gates, i))[18]
+  i = (S_gates[i] or ld(S_gates, i))[19]
  end
  return false
 end
@@ -2885,24 +2890,24 @@ F.pool_Pool_endFast = function(t, tk) -- internal/pool/fast.go:354
 end
 F.pool_Pool_answersOf = function(model) -- internal/pool/answers.go:37
  do
-  local i = once[146]
+  local i = once[147]
   if i ~= 0 and (S_answers[i] or ld(S_answers, i))[1] == model then return S_answers[i] or ld(S_answers, i) end
  end
  local oldest, i = 0, 1
  while i < slabEnd(S_answers) do
   local a = S_answers[i] or ld(S_answers, i)
   if a[1] == model then
-   once[146] = i
+   once[147] = i
    return a
   end
   if oldest == 0 or a[3] < (S_answers[oldest] or ld(S_answers, oldest))[3] then oldest = i end
   i = i + 1
  end
- if slabLen(S_answers) < 16 or (model == once[113] and slabLen(S_answers) == 16) then once[146] = slabNew(S_answers)
+ if slabLen(S_answers) < 16 or (model == once[113] and slabLen(S_answers) == 16) then once[147] = slabNew(S_answers)
  elseif (S_answers[oldest] or ld(S_answers, oldest))[3] > once[1] - 70000000 then
   return F.pool_Pool_answersOf(once[113])
- else once[146] = oldest end
- local a = S_answers[once[146]] or ld(S_answers, once[146])
+ else once[147] = oldest end
+ local a = S_answers[once[147]] or ld(S_answers, once[147])
  if a[1] ~= 0 then F.flat_Names_Drop(a[1]) end
  if a[2] ~= 0 then F.flat_Names_Drop(a[2]) end
  clear_(a, 0, 39)
@@ -3145,14 +3150,14 @@ F.pool_Pool_sweepSession = function() -- internal/pool/sessions.go:196
  once[27] = 0
 end
 F.pool_Pool_setShare = function(m, share) -- internal/pool/members.go:184
- once[152] = once[152] + (((share == 0) and 0 or (4503599627370496 - fmod(4503599627370496, share)) / share) - F.pool_partOf(m[5]))
+ once[153] = once[153] + (((share == 0) and 0 or (4503599627370496 - fmod(4503599627370496, share)) / share) - F.pool_partOf(m[5]))
  m[5] = share
 end
 F.pool_Pool_setPart = function(limit, part) -- internal/pool/members.go:327
  local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))
- once[limit+157], t1_[9] = part, part
- once[156] = once[156] + 1
- cfg[85] = once[156]
+ once[limit+158], t1_[9] = part, part
+ once[157] = once[157] + 1
+ cfg[85] = once[157]
  once[9] = 1
 end
 F.meter_Meter_Rerate = function(m, d) -- internal/meter/withheld.go:34
@@ -3226,14 +3231,14 @@ F.meter_Meter_Take = function(m, d, r, t, amount, slow) -- internal/meter/charge
  end
  return copy_(c, 0, 3)
 end
-F.pool_Pool_pausesSent = function(t, tk) -- internal/pool/pauses.go:142
+F.pool_Pool_pausesSent = function(t, tk) -- internal/pool/pauses.go:144
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
   if ((band(g[13], 4) == 0 or g[14] == tk[12]) and (band(g[13], 16) == 0 or g[15] == tk[14])) then
    F.pause_State_Sent(g, once[1], t)
   end
-  i = (S_gates[i] or ld(S_gates, i))[18]
+  i = (S_gates[i] or ld(S_gates, i))[19]
  end
 end
 F.pool_Pool_sent = function(tk) -- internal/pool/history.go:103
@@ -3377,11 +3382,11 @@ F.pool_Pool_callerFor = function(tk) -- internal/pool/crowd.go:143
  if not known then tk[15] = F.pool_Pool_callerOf(tk[10]) end
  return S_crecs[tk[15]] or ld(S_crecs, tk[15])
 end
-F.pool_Pool_fail = function(op) -- internal/pool/trouble.go:32
+F.pool_Pool_fail = function(op, key) -- internal/pool/trouble.go:46
  local unpaid = op[33] == 5
  if unpaid ~= (once[142] ~= 0) then F.pool_Pool_endFailures() end
- if once[140] == 0 then once[144] = once[1] end
- once[145] = once[1]
+ if once[140] == 0 then once[145] = once[1] end
+ once[146] = once[1]
  if once[140] < 1000000 then once[140] = once[140] + 1 end
  once[141] = (once[141] ~= 0 or op[33] == 7) and 1 or 0
  once[142] = (unpaid) and 1 or 0
@@ -3390,11 +3395,17 @@ F.pool_Pool_fail = function(op) -- internal/pool/trouble.go:32
  local old = once[143]
  once[143] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  if old ~= 0 then F.flat_Names_Drop(old) end
+ if unpaid then
+  old = once[144]
+  once[144] = key ~= 0 and F.flat_Names_Keep(key) or 0
+  if old ~= 0 then F.flat_Names_Drop(old) end
+ end
 end
-F.pool_Pool_endFailures = function() -- internal/pool/trouble.go:24
- if once[140] == 0 then return end
- if once[143] ~= 0 then F.flat_Names_Drop(once[143]) end
- once[140], once[141], once[142], once[143], once[144], once[145] = 0, 0, 0, 0, 0, 0
+F.pool_Pool_endFailuresOf = function(key) -- internal/pool/trouble.go:29
+ if once[140] > 0 and once[142] ~= 0 and once[144] ~= 0 and once[144] ~= key and once[1] - once[146] < 900000000 then
+  return 
+ end
+ F.pool_Pool_endFailures()
 end
 F.pool_Pool_learnCrowd = function(o, made) -- internal/pool/crowd.go:98
  local i, l = once[o[1]+81], (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
@@ -3581,9 +3592,9 @@ F.pause_State_Succeeded = function(g, t, granted, ticket) -- internal/pause/paus
   F.pause_State_ramp(g, t)
  end
 end
-F.pool_Pool_gateFor = function(op, who, who_o) -- internal/pool/pauses.go:250
+F.pool_Pool_gateFor = function(op, who, who_o) -- internal/pool/pauses.go:252
  local g = S_gates[F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5]))
- F.pool_Pool_setCause(g, op)
+ F.pool_Pool_setCause(g, op, who[who_o+1])
  return g
 end
 F.pause_State_Throttled = function(g, t, granted, hint, b, b_o) -- internal/pause/pause.go:184
@@ -3729,13 +3740,13 @@ F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o) -- internal/meter/ch
  F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
  F.meter_Meter_chargeAt(m, d, r, c, c_o, bound)
 end
-F.pool_gateScope = function(scope, model, key) -- internal/pool/pauses.go:35
+F.pool_gateScope = function(scope, model, key) -- internal/pool/pauses.go:36
  scope = band(scope, 20)
  if band(scope, 4) == 0 or model == 0 then scope, model = band(scope, bnot(4)), 0 end
  if band(scope, 16) == 0 or key == 0 then scope, key = band(scope, bnot(16)), 0 end
  return scope, model, key
 end
-F.pool_Pool_splitLanes = function(scope) -- internal/pool/pauses.go:70
+F.pool_Pool_splitLanes = function(scope) -- internal/pool/pauses.go:71
  if band(scope, bnot(once[6])) == 0 then return end
  once[6] = bor(once[6], scope)
  local waiting = {}
@@ -3908,7 +3919,7 @@ end
 F.order_rank_compare = function(a, a_o, b, b_o) -- internal/order/heads.go:23
  return firstOf(compare(a[a_o+1], b[b_o+1]), compare(a[a_o+2], b[b_o+2]), compare(a[a_o+3], b[b_o+3]))
 end
-F.pool_Pool_strictFrom = function(phase) -- internal/pool/pauses.go:182
+F.pool_Pool_strictFrom = function(phase) -- internal/pool/pauses.go:184
  local s, i = {0,false}, once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
@@ -3920,7 +3931,7 @@ F.pool_Pool_strictFrom = function(phase) -- internal/pool/pauses.go:182
     return F.pool_Pool_strictLane(lane, phase)
    end
   end
-  i = (S_gates[i] or ld(S_gates, i))[18]
+  i = (S_gates[i] or ld(S_gates, i))[19]
  end
  return copy_(s, 0, 2)
 end
@@ -4013,10 +4024,10 @@ F.order_Share = function(amount, ahead) -- internal/order/ahead.go:84
 end
 F.pool_Pool_estimate = function(in_, d, r, before, need) -- internal/pool/serve.go:262
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
- if d[9] ~= 0 then at = min(at, once[155] > once[1] and once[155] or once[1]) end
+ if d[9] ~= 0 then at = min(at, once[156] > once[1] and once[156] or once[1]) end
  return at
 end
-F.pool_holdCode = function(ph) -- internal/pool/pauses.go:307
+F.pool_holdCode = function(ph) -- internal/pool/pauses.go:315
  local t1_ = ph
  if t1_ == 2 then return 4
  elseif t1_ == 3 then return 5
@@ -4411,6 +4422,13 @@ F.pool_Pool_laneName = function(t, per, name) -- internal/pool/ticket.go:212
  if told or (name ~= 0 and (slabLen(S_qlanes)) >= 1024) then return once[113] end
  return name
 end
+F.pool_Pool_endFailures = function() -- internal/pool/trouble.go:36
+ if once[140] == 0 then return end
+ if once[143] ~= 0 then F.flat_Names_Drop(once[143]) end
+ if once[144] ~= 0 then F.flat_Names_Drop(once[144]) end
+ once[144] = 0
+ once[140], once[141], once[142], once[143], once[145], once[146] = 0, 0, 0, 0, 0, 0
+end
 F.meter_Meter_Resize = function(m, d, size, burst) -- internal/meter/def.go:150
  if size < 0 or size > 1099511627776 or burst < 0 or burst > 1099511627776 then return "error" end
  if d[1] ~= 0 or size == 0 then
@@ -4427,12 +4445,12 @@ F.meter_Meter_Resize = function(m, d, size, burst) -- internal/meter/def.go:150
  F.meter_Meter_clamp(m, d)
  return nil
 end
-F.pool_Pool_limitsKnown = function() -- internal/pool/pauses.go:169
+F.pool_Pool_limitsKnown = function() -- internal/pool/pauses.go:171
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
   if g[13] == 0 then F.pause_State_LimitsKnown(g) end
-  i = (S_gates[i] or ld(S_gates, i))[18]
+  i = (S_gates[i] or ld(S_gates, i))[19]
  end
 end
 F.pool_Pool_state = function(o, l, in_, made, own) -- internal/pool/model.go:66
@@ -4835,14 +4853,14 @@ F.order_Queue_dropLane = function(i) -- internal/order/index.go:102
  indexRemove(X.laneIx, F.order_LaneKey_hash(l), i)
  slabFree(S_qlanes, i)
 end
-F.pool_Pool_strictLane = function(lane, phase) -- internal/pool/pauses.go:198
+F.pool_Pool_strictLane = function(lane, phase) -- internal/pool/pauses.go:200
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
   if ((band(g[13], 4) == 0 or g[14] == lane[1]) and (band(g[13], 16) == 0 or g[15] == lane[2])) and g[1] >= phase and g[1] ~= 0 then
    return true
   end
-  i = (S_gates[i] or ld(S_gates, i))[18]
+  i = (S_gates[i] or ld(S_gates, i))[19]
  end
  return false
 end
