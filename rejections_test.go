@@ -135,8 +135,8 @@ func TestRejectionsOfAnotherProcessAreSeenAndTold(t *testing.T) {
 		g, watcher := s.open(t, sluice.Config{}, rolling(500, time.Minute)), s.open(t, sluice.Config{Events: kept.add}, rolling(500, time.Minute))
 		ctx, stop := context.WithCancel(t.Context())
 		var done sync.WaitGroup
-		done.Go(func() { inside.Of(watcher).WatchStates(ctx) })
 		answered(t, g, 12, "", rejected(404))
+		done.Go(func() { inside.Of(watcher).WatchStates(ctx) })
 		time.Sleep(6 * time.Second)
 		wantState(t, watcher, inspect.StateFailing, "12 of 12 answered 404 Not Found")
 		if e := kept.last(t, inspect.EventState); e.State != inspect.StateFailing || e.Reason != "12 of 12 answered 404 Not Found" {
