@@ -150,7 +150,16 @@ function show() {
   recent.show(state.recent);
   events.show();
   document.body.dataset.drew = (performance.now() - began).toFixed(1); // for tests
+  firstShown ||= Date.now();
+  // The sections fill one after the other and would push each other down, so they are seen once all have something to show.
+  const all = past.answer !== null && state.recent !== null;
+  if (all || Date.now() - firstShown > patience) requestAnimationFrame(() => mark(document.body, 'data-shown', ''));
+  else setTimeout(soon, patience);
 }
+
+// patience is how long the page waits for the slower answers before it shows what it has.
+const patience = 1000;
+let firstShown = 0;
 
 const pick = byId('chart-resource');
 let offered = '';

@@ -77,6 +77,8 @@ const hurry = `(() => {
   const real = window.setTimeout;
   window.slowest = 0; // milliseconds that the page kept the browser busy at once, if that was 50 or more
   new PerformanceObserver((l) => l.getEntries().forEach((e) => { window.slowest = Math.max(window.slowest, e.duration); })).observe({ type: 'longtask' });
+  window.shifted = 0; // how much of what is seen jumped
+  new PerformanceObserver((l) => l.getEntries().forEach((e) => { if (!e.hadRecentInput) window.shifted += e.value; })).observe({ type: 'layout-shift', buffered: true });
   window.setTimeout = (f, ms, ...more) => real(() => { if (!(window.frozen && ms >= 500)) f(...more); }, ms / (window.faster ?? 1));
 })()`
 

@@ -52,6 +52,25 @@ func TestHowItLooks(t *testing.T) {
 	}
 }
 
+// While the page loads, nothing that is seen jumps. Layout shift was 0.4 to 1.3; below 0.1 is good.
+func TestThePageDoesNotJump(t *testing.T) {
+	now := time.Now().Truncate(time.Second).Add(-time.Minute)
+	for _, s := range scenes(now) {
+		t.Run(s.name, func(t *testing.T) {
+			r := begin(t, plain)
+			r.fakes, r.date = s.answer, func() time.Time { return s.now }
+			b := r.open(chromedp.EmulateViewport(1440, 900))
+			b.until(live)
+			b.until(`document.querySelectorAll('.plot text').length > 4 && 'shown' in document.body.dataset`)
+			b.until(`performance.now() > 3000`) // the answers after the first ones are shown, too
+			t.Log("layout shift", b.text(`String(window.shifted)`))
+			if !b.is(`window.shifted < 0.1`) {
+				t.Error("the page jumps")
+			}
+		})
+	}
+}
+
 // An opened row shows all limits, the queue and a chart of its own.
 func TestADetailLooks(t *testing.T) {
 	axe := readAxe(t)
