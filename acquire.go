@@ -79,7 +79,7 @@ type resource struct {
 	plain        bool         // not in mode observe and without an events function
 	events       func(inspect.Event)
 	levels       levels
-	rooms        rooms
+	averages     averages
 	written      written
 	budgets      *budgets // nil: no budgets
 	price        func(model string, usage []Amount) (int64, bool)
@@ -345,10 +345,11 @@ func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) 
 	if res.Reason.Behind != store.CodeNone {
 		e.behind = res.Reason.Behind.String()
 	}
+	e.why = e.words(res.Reason.Code)
 	switch {
 	case res.Reason.Code == store.CodeCapacity:
-		e.Err = ErrCapacity
-		e.Message = r.name + ": the request costs " + r.tooMuch(req, int(res.Reason.Limit))
+		e.Err, e.why = ErrCapacity, "the request costs "+r.tooMuch(req, int(res.Reason.Limit))
+		e.Message = r.name + ": " + e.why
 		e.Hint = "ask for less, or raise the limit"
 	case res.Reason.Code == store.CodeFull:
 		e.Err = ErrFull
@@ -377,8 +378,17 @@ func inWords(wait time.Duration) time.Duration {
 	return wait.Round(step)
 }
 
-// because returns the reason in words.
+// because returns the reason in words, and until when it lasts.
 func (e *Error) because(code store.Code) string {
+	s := e.words(code)
+	if !e.RetryAt.IsZero() {
+		s += ", until about " + e.RetryAt.Format(time.RFC3339)
+	}
+	return s
+}
+
+// words returns the reason in words.
+func (e *Error) words(code store.Code) string {
 	s := code.String()
 	switch {
 	case code >= store.CodeLight && code <= store.CodeBreaker: // there is room, but this class may not use it
@@ -393,9 +403,6 @@ func (e *Error) because(code store.Code) string {
 		s = "ramping up"
 	case code == store.CodeStore:
 		s = "the store cannot be reached, and this process's share has no room"
-	}
-	if !e.RetryAt.IsZero() {
-		s += ", until about " + e.RetryAt.Format(time.RFC3339)
 	}
 	return s
 }

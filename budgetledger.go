@@ -107,6 +107,8 @@ type bill struct {
 	budgets []*Budget
 	lines   []ledger.Account // one per budget
 	now     time.Time
+	// foreseen is set if the request is not made: then nothing is announced.
+	foreseen bool
 }
 
 // billOf returns the budgets of an agent and a user; nil if there are none.

@@ -185,8 +185,7 @@ func (b *budgets) beforehand(ctx context.Context, r *resource, x *bill, req *Req
 
 // pay charges the estimated cost of a granted request. If a budget refuses, the ticket is given back unsent.
 func (b *budgets) pay(ctx context.Context, r *resource, x *bill, req *Request, c claim, t *Ticket) error {
-	// A request with an estimate of 0 still needs an entry to settle, so charge at least 1.
-	o := ledger.Order{Lines: x.lines, Amount: min(max(c.micros, 1), ledger.MaxMicros), Now: x.now, TTL: store.MaxTTL}
+	o := ledger.Order{Lines: x.lines, Amount: charge(c.micros), Now: x.now, TTL: store.MaxTTL}
 	m := &money{budgets: b, guesses: req.Unpriced && !c.reckoned}
 	if b.goesOn && r.outage() != nil { // the ledger is on the same unreachable store
 		m.order, t.money = &o, m
@@ -237,6 +236,9 @@ func (b *budgets) pay(ctx context.Context, r *resource, x *bill, req *Request, c
 	return nil
 }
 
+// charge returns what a ledger reserves for an estimate. A request with an estimate of 0 still needs an entry to settle.
+func charge(estimate int64) int64 { return min(max(estimate, 1), ledger.MaxMicros) }
+
 // usedNow returns the spending of a line, for messages.
 func (b *budgets) usedNow(ctx context.Context, x *bill, i int) int64 {
 	used, err := b.used(ctx, x, true)
@@ -259,6 +261,7 @@ func (b *budgets) refusal(r *resource, x *bill, i int, req *Request, used, estim
 		until = ", until " + at.Format(time.RFC3339)
 		e.Hint = "try again then, raise the budget, or set its over: to something other than deny"
 	}
+	e.why = fmt.Sprintf("budget %q", budget.Name)
 	e.Message = fmt.Sprintf("%s: budget %q%s is used up: %s of %s usd spent%s", r.name, budget.Name, whose(budget, l.Who), usdText(used), usdText(budget.Micros), until)
 	if used < budget.Micros {
 		e.Message = fmt.Sprintf("%s: budget %q%s has no room for %s usd: %s of %s usd spent%s", r.name, budget.Name, whose(budget, l.Who), usdText(estimate),
@@ -281,7 +284,7 @@ func whose(b *Budget, who string) string {
 // does not use it up.
 func (b *budgets) announce(ctx context.Context, r *resource, x *bill, i int, req *Request, used int64) {
 	budget, l := x.budgets[i], x.lines[i]
-	if used < budget.Micros || b.alert == nil && b.events == nil {
+	if x.foreseen || used < budget.Micros || b.alert == nil && b.events == nil {
 		return
 	}
 	told, cancel := r.inBackground(ctx)

@@ -204,11 +204,7 @@ func (b *budgets) slowOne(ctx context.Context, r *resource, x *bill, i int, req 
 	}
 	if err == nil {
 		b.catchUp(ctx, p, l)
-		// The model field holds the name of the resource, so that the request can be listed in the resource's queue.
-		ask := Request{
-			Resource: p.name, Agent: req.Agent, Class: req.Class, User: req.User, Model: r.name, Detached: req.Detached, Retry: req.Retry, TTL: store.MaxTTL,
-			Cost: []Amount{{USD, min(max(estimate, 1), ledger.MaxMicros)}},
-		}
+		ask := p.asks(r, req, charge(estimate))
 		if r.settings.isHighest(req) {
 			err = p.count(ctx, &ask, &pass)
 		} else {
@@ -224,6 +220,15 @@ func (b *budgets) slowOne(ctx context.Context, r *resource, x *bill, i int, req 
 		return Ticket{}, b.refusal(r, x, i, req, b.usedNow(ctx, x, i), estimate)
 	}
 	return Ticket{}, b.slowed(ctx, r, x, i, req, err)
+}
+
+// asks returns the pacer's part of a request. Its model is the name of the resource, so that it can be listed in the
+// resource's queue.
+func (p *pacer) asks(r *resource, req *Request, micros int64) Request {
+	return Request{
+		Resource: p.name, Agent: req.Agent, Class: req.Class, User: req.User, Model: r.name, Detached: req.Detached, Retry: req.Retry, TTL: store.MaxTTL,
+		Cost: []Amount{{USD, micros}},
+	}
 }
 
 // count takes the amount without waiting, even if nothing is left.
@@ -256,6 +261,7 @@ func (b *budgets) slowed(ctx context.Context, r *resource, x *bill, i int, req *
 	case errors.Is(e, ErrNotNow), errors.Is(e, ErrDeadline), errors.Is(e, ErrFull):
 		used := b.usedNow(ctx, x, i)
 		e.Limit, e.Reason, e.used, e.size = x.budgets[i].Name, store.CodeSlowed.String(), used, x.budgets[i].Micros
+		e.why = fmt.Sprintf("slowed by budget %q", e.Limit)
 		e.Message = fmt.Sprintf("%s: slowed by budget %q%s: %s of %s usd spent, and the rest has to last", r.name, e.Limit, whose(x.budgets[i], x.lines[i].Who), usdText(used), usdText(e.size))
 		if at := b.resetsAt(&x.lines[i]); at != nil {
 			e.Message += " until " + at.Format(time.RFC3339)

@@ -44,6 +44,7 @@ type Error struct {
 	Hint    string
 
 	cause      error
+	why        string // the reason in words, without the time
 	behind     string // for the reasons deadline and full: the reason it would have waited for
 	used, size int64  // of a budget
 }

@@ -63,13 +63,22 @@ func (r *resource) awaitAny(ctx context.Context, req *Request, wait time.Duratio
 // tryKeys asks for each key in turn, without waiting. If none is available, it returns the key that is expected to be
 // first.
 func (r *resource) tryKeys(ctx context.Context, req *Request, t *Ticket) (best string, err error) {
+	best, err = r.eachKey(req, func() error { return r.ask(ctx, req, 0, t) })
+	if err == nil {
+		t.key = best
+	}
+	return best, err
+}
+
+// eachKey sets each key in turn, until try succeeds. If it does not, eachKey returns the key that is expected to be
+// available first.
+func (r *resource) eachKey(req *Request, try func() error) (best string, err error) {
 	var first, last *Error
 	waiting := r.ring.counts()
 	for _, key := range req.Keys {
 		req.Key = key
-		asked := r.ask(ctx, req, 0, t)
+		asked := try()
 		if asked == nil {
-			t.key = key
 			return key, nil
 		}
 		var e *Error

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/policy"
@@ -53,18 +54,20 @@ const maxPerMTok = 1_000_000
 func (g *Gate) tasks() []string { return slices.Sorted(maps.Keys(g.routes)) }
 
 // Route picks the model for a kind of task: the cheapest that has room now, otherwise the one that will have room
-// soonest. need is the expected cost of the request as far as it is known; for other units Route uses the recent
-// average of the model. Route reserves nothing: the result is advice.
-func (g *Gate) Route(ctx context.Context, task string, need ...Amount) (inspect.Route, error) {
-	return g.route(ctx, task, "", need)
+// soonest. A model has room if [Gate.Try] would grant it to req, whose resource and model Route fills in. For units
+// that req.Cost does not state, Route adds the recent average of the model. Route reserves nothing: the result is
+// advice.
+func (g *Gate) Route(ctx context.Context, task string, req Request) (inspect.Route, error) {
+	return g.route(ctx, task, "", &req, 0)
 }
 
-// RouteOn is Route among the models of one resource, for callers that cannot use another.
-func (g inside) RouteOn(ctx context.Context, resource, task string, need ...Amount) (inspect.Route, error) {
-	return g.route(ctx, task, resource, need)
+// RouteOn is Route among the models of one resource, for callers that cannot use another. It may judge by a state that
+// is 200 ms old.
+func (g inside) RouteOn(ctx context.Context, resource, task string, req Request) (inspect.Route, error) {
+	return g.route(ctx, task, resource, &req, roomsFor)
 }
 
-func (g *Gate) route(ctx context.Context, task, resource string, need []Amount) (inspect.Route, error) {
+func (g *Gate) route(ctx context.Context, task, resource string, req *Request, within time.Duration) (inspect.Route, error) {
 	list, ok := g.routes[task]
 	if !ok {
 		e := &Error{Err: ErrUnknownTask, Message: fmt.Sprintf("unknown task %.80q", task)}
@@ -73,7 +76,7 @@ func (g *Gate) route(ctx context.Context, task, resource string, need []Amount) 
 		}
 		return inspect.Route{}, e
 	}
-	choices, rooms, err := g.choices(ctx, of(list, resource), need)
+	choices, rooms, err := g.choices(ctx, of(list, resource), req, within)
 	if err != nil {
 		return inspect.Route{}, err
 	}
@@ -101,7 +104,7 @@ func of(list []RouteChoice, resource string) []RouteChoice {
 }
 
 // choices returns the choices whose resources are configured, and the room of each.
-func (g *Gate) choices(ctx context.Context, list []RouteChoice, need []Amount) ([]RouteChoice, []room, error) {
+func (g *Gate) choices(ctx context.Context, list []RouteChoice, req *Request, within time.Duration) ([]RouteChoice, []room, error) {
 	var choices []RouteChoice
 	var rooms []room
 	for _, c := range list {
@@ -109,7 +112,9 @@ func (g *Gate) choices(ctx context.Context, list []RouteChoice, need []Amount) (
 		if r == nil {
 			continue
 		}
-		found, err := r.roomFor(ctx, partOf(&c), need)
+		one := *req
+		one.Model, one.Priced = partOf(&c), c.Model
+		found, err := r.roomFor(ctx, one, within)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -187,29 +192,29 @@ func route(choices []RouteChoice, rooms []room) inspect.Route {
 	return out
 }
 
-// CheaperModel returns a cheaper model that does the same tasks as the given model and has room now. The result is
-// RESOURCE/MODEL, as in a route; empty if there is none.
-func (g *Gate) CheaperModel(ctx context.Context, resource, model string) (string, error) {
-	return g.cheaper(ctx, resource, model, "")
+// CheaperModel returns a cheaper model that does the same tasks as the request's model and has room for it now. The
+// result is RESOURCE/MODEL, as in a route; empty if there is none. The state judged may be 200 ms old.
+func (g *Gate) CheaperModel(ctx context.Context, req Request) (string, error) {
+	return g.cheaper(ctx, &req, "")
 }
 
 // CheaperOn is CheaperModel within the same resource. It returns the name of the model only.
-func (g inside) CheaperOn(ctx context.Context, resource, model string) (string, error) {
-	best, err := g.cheaper(ctx, resource, model, resource)
-	return strings.TrimPrefix(best, resource+"/"), err
+func (g inside) CheaperOn(ctx context.Context, req Request) (string, error) {
+	best, err := g.cheaper(ctx, &req, req.Resource)
+	return strings.TrimPrefix(best, req.Resource+"/"), err
 }
 
-func (g *Gate) cheaper(ctx context.Context, resource, model, within string) (string, error) {
+func (g *Gate) cheaper(ctx context.Context, req *Request, within string) (string, error) {
 	best, lowest := "", int64(0)
 	for _, task := range g.tasks() {
 		list := g.routes[task]
 		i := slices.IndexFunc(list, func(c RouteChoice) bool {
-			return c.Resource == resource && (c.Model == model || partOf(&c) == model)
+			return c.Resource == req.Resource && (c.Model == req.Model || partOf(&c) == req.Model)
 		})
 		if i < 0 {
 			continue
 		}
-		choices, rooms, err := g.choices(ctx, of(list, within), nil)
+		choices, rooms, err := g.choices(ctx, of(list, within), req, roomsFor)
 		if err != nil {
 			return "", err
 		}

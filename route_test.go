@@ -34,7 +34,7 @@ func routed(tb testing.TB) *sluice.Gate {
 func wantRoute(tb testing.TB, g *sluice.Gate, model, code string, wait time.Duration, need ...sluice.Amount) inspect.Route {
 	tb.Helper()
 	time.Sleep(time.Second) // what was seen before is not looked at again
-	r, err := g.Route(context.Background(), "simple", need...)
+	r, err := g.Route(context.Background(), "simple", sluice.Request{Agent: "router", Cost: need})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestRoutesToTheCheapestWithRoom(t *testing.T) {
 		spend("dear", "large", 0)
 		wantRoute(t, g, "small", "soonest", 40*time.Second, tokens(500)) // until the minute is over
 		time.Sleep(time.Minute)
-		if name, err := g.CheaperModel(t.Context(), "dear", "large"); err != nil || name != "cheap/small" {
+		if name, err := g.CheaperModel(t.Context(), sluice.Request{Resource: "dear", Model: "large", Agent: "router"}); err != nil || name != "cheap/small" {
 			t.Errorf("%q, %v", name, err)
 		}
 		if err := g.Pause(t.Context(), "cheap", 20*time.Minute, "maintenance"); err != nil {
@@ -74,7 +74,7 @@ func TestRoutesToTheCheapestWithRoom(t *testing.T) {
 		if r := wantRoute(t, g, "small", "soonest", 20*time.Minute, tokens(1)); r.Resource != "cheap" || r.USDPerMTok != 1 {
 			t.Errorf("%+v", r)
 		}
-		if name, err := g.CheaperModel(t.Context(), "dear", "large"); err != nil || name != "" {
+		if name, err := g.CheaperModel(t.Context(), sluice.Request{Resource: "dear", Model: "large", Agent: "router"}); err != nil || name != "" {
 			t.Errorf("%q, %v", name, err)
 		}
 	})
@@ -83,7 +83,7 @@ func TestRoutesToTheCheapestWithRoom(t *testing.T) {
 func TestRouteOfWhatThereIsNot(t *testing.T) {
 	t.Parallel()
 	g := routed(t)
-	_, err := g.Route(context.Background(), "hard")
+	_, err := g.Route(context.Background(), "hard", from("router"))
 	if e := wantError(t, err, sluice.ErrUnknownTask); e.Hint != "there are routes for simple" {
 		t.Errorf("%+v", e)
 	}
@@ -92,7 +92,7 @@ func TestRouteOfWhatThereIsNot(t *testing.T) {
 		wantError(t, err, sluice.ErrInvalid)
 	}
 	g = openConfig(t, sluice.Config{Routes: map[string][]sluice.RouteChoice{"a": {{Resource: "nowhere", Model: "x"}}}})
-	_, err = g.Route(context.Background(), "a")
+	_, err = g.Route(context.Background(), "a", from("router"))
 	wantError(t, err, sluice.ErrUnknownResource)
 }
 
@@ -132,7 +132,7 @@ func TestModelsWithoutAPriceKeepTheirPlaceInARoute(t *testing.T) {
 		var order []string
 		for range 4 {
 			time.Sleep(time.Second)
-			r, err := g.Route(context.Background(), "simple")
+			r, err := g.Route(context.Background(), "simple", from("router"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +146,7 @@ func TestModelsWithoutAPriceKeepTheirPlaceInARoute(t *testing.T) {
 			t.Errorf("%s", got)
 		}
 		for model, want := range map[string]string{"dear": "", "odd": ""} { // of odd nobody knows what is cheaper, and cheap has no room
-			if got, err := g.CheaperModel(context.Background(), "api", model); err != nil || got != want {
+			if got, err := g.CheaperModel(context.Background(), sluice.Request{Resource: "api", Model: model, Agent: "router"}); err != nil || got != want {
 				t.Errorf("%s: %q %v", model, got, err)
 			}
 		}

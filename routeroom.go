@@ -2,15 +2,15 @@ package sluice
 
 import (
 	"context"
-	"fmt"
-	"strings"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
 )
 
-// room says whether a request for a model can go now, and otherwise when.
+// room says whether a request would be granted now, and otherwise when.
 type room struct {
 	open    bool
 	wait    time.Duration
@@ -18,59 +18,116 @@ type room struct {
 	why     string
 }
 
-// later records a reason to wait.
-func (m *room) later(wait time.Duration, known bool, why string) {
-	wait = max(wait, time.Millisecond)
-	if m.open || known && !m.unknown && wait > m.wait || !known {
-		m.why = why
+// roomFor asks the pool and the budgets what Try would return for a request, without taking anything. The state may be
+// old by within where reading it takes long.
+func (r *resource) roomFor(ctx context.Context, req Request, within time.Duration) (room, error) {
+	req.Resource, req.Cost = r.name, r.expected(ctx, &req)
+	err := r.foresee(ctx, &req, within)
+	var e *Error
+	switch o := r.outage(); {
+	case o != nil && !r.settings.passing && !r.observe: // it may have been noticed only now
+		return room{open: o.Mode == store.FailOpen.String(), unknown: true, why: "the store cannot be reached"}, nil
+	case err == nil:
+		return room{open: true}, nil
+	case !errors.As(err, &e) || !errors.Is(e, ErrNotNow) && !errors.Is(e, ErrBudget) && !errors.Is(e, ErrCapacity):
+		return room{}, err
 	}
-	m.open = false
-	m.unknown = m.unknown || !known
-	m.wait = max(m.wait, wait)
+	m := room{why: e.why, unknown: e.RetryAt.IsZero()}
+	if !m.unknown {
+		m.wait = max(time.Until(e.RetryAt), time.Millisecond)
+	}
+	return m, nil
 }
 
-// rooms caches a snapshot of a resource, because every request may ask for a route.
-type rooms struct {
+// foresee returns the error that Try would return for a request.
+func (r *resource) foresee(ctx context.Context, req *Request, within time.Duration) error {
+	if r.observe {
+		return nil
+	}
+	if r.budgets != nil {
+		if paid, err := r.foreseePaid(ctx, req, within); paid {
+			return err
+		}
+	}
+	return r.foreseeAny(ctx, req, within)
+}
+
+// foreseeAny is foresee without budgets, for the best of several keys.
+func (r *resource) foreseeAny(ctx context.Context, asked *Request, within time.Duration) error {
+	if r.windows.unread() {
+		r.readWindows(ctx)
+	}
+	req, keys := *asked, asked.Keys[:min(len(asked.Keys), store.MaxForeseen)]
+	req.Priced = "" // fill would remember that it was requested
+	ops := make([]store.Op, max(len(keys), 1))
+	for i := range ops {
+		if len(keys) > 0 {
+			req.Key = keys[i]
+		}
+		ops[i].Kind = store.OpAcquire
+		if err := r.fill(&ops[i], &req); err != nil {
+			return err
+		}
+	}
+	r.late.wait(ctx) // as in ask
+	judge := store.Can(r.pool).Foreseer
+	if judge == nil {
+		return &Error{Err: ErrNotNow, Resource: r.name, Agent: req.Agent, why: "the store cannot foresee its decisions"}
+	}
+	if err := judge.Foresee(ctx, ops, within); err != nil {
+		return r.failed(ctx, &req, err)
+	}
+	next := 0
+	read := func() error {
+		res := &ops[next].Result
+		if next++; res.State == store.Granted {
+			return nil
+		}
+		return r.refused(&req, 0, res)
+	}
+	if len(keys) == 0 {
+		return read()
+	}
+	req.Keys = keys
+	_, err := r.eachKey(&req, read)
+	return err
+}
+
+// averages caches what requests usually cost, by model and unit.
+type averages struct {
 	mu    sync.Mutex
-	at    time.Time
-	snap  store.Snapshot
-	since time.Time        // when usual was computed
-	usual map[string]usual // by model
+	since time.Time
+	usual map[string]map[string]int64
 }
-
-// usual is the recent average cost of requests for a model, by unit.
-type usual map[string]int64
 
 const (
-	roomsFor = 200 * time.Millisecond
+	roomsFor = 200 * time.Millisecond // how old the state may be for the choices of a proxy, which every request asks for
 	usualFor = 10 * time.Second
 	usualOf  = 10 * time.Minute // the period that the average covers
 )
 
-// roomFor returns whether a request for a model can go now.
-func (r *resource) roomFor(ctx context.Context, model string, need []Amount) (room, error) {
-	m := &r.rooms
+// expected returns the cost of a request, with the recent average of its model for units that it does not state.
+func (r *resource) expected(ctx context.Context, req *Request) []Amount {
+	m := &r.averages
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.at.IsZero() || time.Since(m.at) > roomsFor {
-		snap, cutOff, err := r.snapshot(ctx, true)
-		if err != nil {
-			return room{}, err
-		}
-		if cutOff {
-			return room{unknown: true, why: "the store cannot be reached"}, nil
-		}
-		m.at, m.snap = time.Now(), snap
-	}
 	if m.since.IsZero() || time.Since(m.since) > usualFor {
-		m.since, m.usual = time.Now(), r.usualCosts(ctx, m.snap.Now)
+		m.since, m.usual = time.Now(), r.usualCosts(ctx, r.pool.Now())
 	}
-	return r.judgeRoom(&m.snap, model, need, m.usual[model]), nil
+	cost := slices.Clip(req.Cost)
+	for i := range r.limits {
+		unit := r.limits[i].Unit
+		stated := slices.ContainsFunc(cost, func(a Amount) bool { return a.Unit == unit })
+		if n := m.usual[req.Model][unit]; n > 0 && unit != Requests && unit != Work && !stated {
+			cost = append(cost, Amount{unit, n})
+		}
+	}
+	return cost
 }
 
 // usualCosts computes the average cost of requests, by model and unit. It is empty if the store keeps no history.
-func (r *resource) usualCosts(ctx context.Context, now store.Time) map[string]usual {
-	out := map[string]usual{}
+func (r *resource) usualCosts(ctx context.Context, now store.Time) map[string]map[string]int64 {
+	out := map[string]map[string]int64{}
 	recorder := store.Can(r.pool).Recorder
 	if recorder == nil {
 		return out
@@ -83,7 +140,7 @@ func (r *resource) usualCosts(ctx context.Context, now store.Time) map[string]us
 	for i := range h.Periods {
 		p := &h.Periods[i]
 		if out[p.Model] == nil {
-			out[p.Model] = usual{}
+			out[p.Model] = map[string]int64{}
 		}
 		sent[p.Model] += p.Sent
 		for k, unit := range h.Units {
@@ -98,87 +155,4 @@ func (r *resource) usualCosts(ctx context.Context, now store.Time) map[string]us
 		}
 	}
 	return out
-}
-
-// judgeRoom is roomFor with a given snapshot.
-func (r *resource) judgeRoom(snap *store.Snapshot, model string, need []Amount, usual usual) room {
-	m := room{open: true}
-	for i := range snap.Gates {
-		r.judgeGate(&m, snap, &snap.Gates[i], model)
-	}
-	for i := range snap.Limits {
-		l := &snap.Limits[i]
-		if l.Limit >= len(r.limits) || l.Size == 0 || !r.scopeHas(l, model) {
-			continue
-		}
-		def := &r.limits[l.Limit]
-		cost := max(costOf(def.Unit, need, usual), 1)
-		if lack := cost - l.Remaining; lack > 0 {
-			wait, known := comesBack(def, l, lack, snap.Now)
-			m.later(wait, known, fmt.Sprintf("limit %q", def.Name))
-		}
-	}
-	for i := range snap.Queue { // waiting requests go first
-		if w := &snap.Queue[i]; w.Model == model || r.sharesLimit(w) {
-			m.later(w.Expected.Sub(snap.Now), w.Expected != 0, "others wait")
-		}
-	}
-	return m
-}
-
-// judgeGate applies a pause, a probe or a ramp.
-func (r *resource) judgeGate(m *room, snap *store.Snapshot, g *store.PauseState, model string) {
-	if g.Scope != "" && g.Scope != "model="+model {
-		return
-	}
-	switch g.Phase {
-	case "paused":
-		m.later(g.Until.Sub(snap.Now), true, "paused")
-	case "probing":
-		m.later(0, false, "one request tries first")
-	}
-}
-
-// scopeHas reports whether a meter counts every request for a model, of any agent.
-func (r *resource) scopeHas(l *store.LimitState, model string) bool {
-	switch r.limits[l.Limit].Per {
-	case 0:
-		return true
-	case store.PerModel:
-		return strings.TrimPrefix(l.Scope, "model=") == model
-	}
-	return false
-}
-
-// sharesLimit reports whether a waiting request lacks room on a limit that all models share.
-func (r *resource) sharesLimit(w *store.Waiter) bool {
-	i := int(w.Reason.Limit)
-	return i >= 0 && i < len(r.limits) && r.limits[i].Per == 0 && w.Reason.Code != store.CodeOrder
-}
-
-func costOf(unit string, need []Amount, usual usual) int64 {
-	for _, a := range need {
-		if a.Unit == unit {
-			return a.N
-		}
-	}
-	if unit == Requests {
-		return 1
-	}
-	return usual[unit]
-}
-
-// comesBack estimates how long it takes until a limit has lack more room, if no other request takes it.
-func comesBack(def *store.Limit, l *store.LimitState, lack int64, now store.Time) (time.Duration, bool) {
-	switch {
-	case l.Reset != 0:
-		return l.Reset.Sub(now), true
-	case def.Kind == Concurrency || def.Size <= 0 && l.Size <= 0:
-		return 0, false // when a request finishes
-	}
-	size := max(l.Size, 1)
-	if l.Kind == Bucket && def.Size > 0 {
-		size = def.Size
-	}
-	return time.Duration(min(float64(lack)/float64(size), 1) * float64(l.Window)), true
 }

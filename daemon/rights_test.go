@@ -71,6 +71,9 @@ var rights = []right{
 	{does: "pause a resource", route: "POST /v1/resources/{name}/pause", path: "/v1/resources/api/pause", body: `{"for_ms":1}`, open: 204, top: 204, low: 403, bob: 403},
 	{does: "resume a resource", route: "POST /v1/resources/{name}/resume", path: "/v1/resources/api/resume", open: 204, top: 204, low: 403, bob: 403},
 	{does: "choose a model for a task", route: "POST /v1/route", body: `{"task":"simple"}`, open: 404, top: 404, low: 404, bob: 404}, // the task is not configured
+	{does: "choose a model in a higher class", route: "POST /v1/route", body: `{"task":"simple","agent":"AGENT","class":"p0"}`, open: 404, top: 404, low: 403, bob: 403},
+	{does: "choose a model as another agent", route: "POST /v1/route", body: `{"task":"simple","agent":"eve"}`, open: 404, top: 404, low: 404, bob: 403},
+	{does: "choose a model as a user of a higher class", route: "POST /v1/route", body: `{"task":"simple","agent":"AGENT","user":"boss"}`, open: 404, top: 404, low: 403, bob: 404},
 	{does: "keep a request that it gave up", route: "POST /v1/dead-letters", body: gaveUp + `"agent":"AGENT"}`, open: 204, top: 204, low: 204, bob: 204},
 	{does: "keep a request that another agent gave up", route: "POST /v1/dead-letters", body: gaveUp + `"agent":"eve"}`, open: 204, top: 204, low: 204, bob: 403},
 	{does: "keep a request of a higher class", route: "POST /v1/dead-letters", body: gaveUp + `"agent":"AGENT","class":"p0"}`, open: 204, top: 204, low: 403, bob: 403},
@@ -104,6 +107,7 @@ var rights = []right{
 	{does: "use the store: close a pool", route: "DELETE /v1/store/clients/{client}/pools/{pool}", open: 400, top: 400, low: 403, bob: 403},
 	{does: "use the store: change a pool", route: "POST /v1/store/clients/{client}/pools/{pool}/apply", open: 400, top: 400, low: 403, bob: 403},
 	{does: "use the store: read a pool", route: "GET /v1/store/clients/{client}/pools/{pool}/snapshot", open: 400, top: 400, low: 403, bob: 403},
+	{does: "use the store: foresee what a pool decides", route: "POST /v1/store/clients/{client}/pools/{pool}/foresee", open: 400, top: 400, low: 403, bob: 403},
 	{does: "use the store: read a pool's history", route: "GET /v1/store/clients/{client}/pools/{pool}/history", open: 400, top: 400, low: 403, bob: 403},
 	{does: "load another configuration", route: "POST /-/reload", open: 200, top: 200, low: 403, bob: 403},
 	{does: "check the daemon's health", route: "GET /healthz", open: 200, top: 200, low: 200, bob: 200, public: true},

@@ -1,6 +1,9 @@
 package store
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Abilities holds the optional interfaces that a pool supports beyond [Pool]. A field is nil if the pool does not
 // support it. Call [Can] to get them.
@@ -11,6 +14,7 @@ type Abilities struct {
 	Recorder Recorder
 	Alarm    Alarm
 	Glancer  Glancer
+	Foreseer Foreseer
 }
 
 // Quick is implemented by pools with a cheaper path for the two most common operations. The results are the same as
@@ -57,6 +61,15 @@ type Glancer interface {
 	Glance(ctx context.Context) (Snapshot, error)
 }
 
+// Foreseer is implemented by pools that can say what [Pool.Apply] would decide without doing it.
+type Foreseer interface {
+	// Foresee sets the Result of each OpAcquire as Apply would if they came one by one with a Wait of 0. It stops at
+	// the first that would be granted. Nothing changes: no ticket is made, and the caller does not count as heard. The
+	// state judged may be old by at most within where reading it takes long; a within of 0 means now. There are at
+	// most MaxForeseen operations.
+	Foresee(ctx context.Context, ops []Op, within time.Duration) error
+}
+
 // Can returns the optional interfaces that a pool supports. A pool that wraps another one states them with a method
 // Abilities. For any other pool they are the interfaces that it implements.
 func Can(p Pool) (a Abilities) {
@@ -69,5 +82,6 @@ func Can(p Pool) (a Abilities) {
 	a.Recorder, _ = p.(Recorder)
 	a.Alarm, _ = p.(Alarm)
 	a.Glancer, _ = p.(Glancer)
+	a.Foreseer, _ = p.(Foreseer)
 	return a
 }

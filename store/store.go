@@ -18,20 +18,21 @@ import (
 
 // Bounds that every store enforces, so that no input can make its state grow without limit.
 const (
-	MaxLimits  = 16      // limits on one pool
-	MaxClasses = 8       // classes of one pool
-	MaxName    = 256     // bytes in the name of an agent, user, model, tool or key
-	MaxAmount  = 1 << 40 // largest size of a limit and largest cost of a request
-	MaxWindow  = 100 * 24 * time.Hour
-	MaxTTL     = 24 * time.Hour
-	MaxHint    = 31 * 24 * time.Hour // a longer RetryAfter is a mistake and counts as none
-	MaxBatch   = 4096                // operations in one Apply
-	MaxWaits   = 16                  // agents that one agent can wait for
-	MaxSamples = 64                  // of a breaker
-	MaxSlots   = 1 << 20
-	MaxLeases  = 1 << 17 // in one pool
-	MaxMembers = 4096    // in one pool: processes that have a share while the store cannot be reached
-	MaxMeters  = 1 << 20 // for one limit
+	MaxLimits   = 16      // limits on one pool
+	MaxClasses  = 8       // classes of one pool
+	MaxName     = 256     // bytes in the name of an agent, user, model, tool or key
+	MaxAmount   = 1 << 40 // largest size of a limit and largest cost of a request
+	MaxWindow   = 100 * 24 * time.Hour
+	MaxTTL      = 24 * time.Hour
+	MaxHint     = 31 * 24 * time.Hour // a longer RetryAfter is a mistake and counts as none
+	MaxBatch    = 4096                // operations in one Apply
+	MaxForeseen = 64                  // operations in one Foresee
+	MaxWaits    = 16                  // agents that one agent can wait for
+	MaxSamples  = 64                  // of a breaker
+	MaxSlots    = 1 << 20
+	MaxLeases   = 1 << 17 // in one pool
+	MaxMembers  = 4096    // in one pool: processes that have a share while the store cannot be reached
+	MaxMeters   = 1 << 20 // for one limit
 )
 
 // DefaultMeters is how many agents, users or tools get a meter of their own on a limit scoped by them.

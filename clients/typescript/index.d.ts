@@ -351,8 +351,8 @@ export class Client {
   /** Holds all requests, by default for a minute. */
   pause(resource: string, options?: { forMs?: number; reason?: string } & Cancellable): Promise<void>;
   resume(resource: string, options?: Cancellable): Promise<void>;
-  /** The model to use now for a task. */
-  route(task: string, options?: { units?: Record<string, number> } & Cancellable): Promise<Route>;
+  /** The model to use now for a task, as the limits apply to the agent. */
+  route(task: string, options?: { units?: Record<string, number>; agent?: string; class?: string; user?: string } & Cancellable): Promise<Route>;
   status(options?: Cancellable): Promise<Status>;
   pool(resource: string, options?: Cancellable): Promise<Pool>;
   /** Who waits, and why. */

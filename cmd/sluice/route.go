@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
@@ -26,12 +27,17 @@ type routeJSON struct {
 func newRoute() *cobra.Command {
 	var need amounts
 	cmd := &cobra.Command{
-		Use:   "route TASK",
+		Use:   "route TASK [--agent A] [--class C] [--user U]",
 		Short: "Pick the cheapest model with room for a kind of task",
 		Long: `Route picks one of the models that routes: in the configuration lists for a kind of task: the
 cheapest with room now, else the one that will have it soonest. Models without a price keep their
 position. Prices are per million tokens, with three input tokens per output token. Nothing is
 reserved.
+
+A model has room if "sluice acquire --wait 0" with the same --agent, --class and --user would be
+granted: limits, pauses, the queue, the light, shares, the breaker and budgets apply as to that
+caller. The time is not later than the grant; it is unknown (wait_ms null) where it depends on other
+requests.
 
 The cost of a request is the average of the last ten minutes; --cost states it.
 
@@ -41,6 +47,7 @@ store cannot be reached; 78 bad configuration.`,
 		Args:              needs("TASK"),
 		ValidArgsFunction: completeTasks,
 	}
+	addIdentity(cmd)
 	cmd.Flags().Var(&need, "cost", "what a request will take")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		resources, err := routed(cmd, args[0])
@@ -48,7 +55,11 @@ store cannot be reached; 78 bad configuration.`,
 			return err
 		}
 		r, err := reading(cmd, resources, func(ctx context.Context, s *session) (inspect.Route, error) {
-			return s.gate.Route(ctx, args[0], need...)
+			id, err := identityOf(cmd, s)
+			if err != nil {
+				return inspect.Route{}, err
+			}
+			return s.gate.Route(ctx, args[0], sluice.Request{Agent: id.agent, Class: id.class, User: id.user, Cost: need})
 		})
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/show"
 )
@@ -129,7 +130,7 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 		}
 	}
 	return reading(cmd, withRouted(cmd, args), func(ctx context.Context, s *session) (*whyJSON, error) {
-		out := emptyWhy()
+		out, cheaper := emptyWhy(), api.CheaperModels{Gate: s.gate}
 		names := args
 		if len(names) == 0 {
 			names = s.resourceNames()
@@ -156,7 +157,7 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 			}
 			for _, w := range waiting {
 				if of.means(&w) {
-					out.Waiting = append(out.Waiting, waitingJSON{Resource: name, Waiting: w, CheaperModel: s.cheaper(ctx, name, w.Model)})
+					out.Waiting = append(out.Waiting, waitingJSON{Resource: name, Waiting: w, CheaperModel: cheaper.Find(ctx, name, &w)})
 				}
 			}
 		}
@@ -172,18 +173,6 @@ func readWaiting(cmd *cobra.Command, args []string, of whose, now time.Time) (*w
 		}
 		return out, nil
 	})
-}
-
-// cheaper returns a cheaper model that does the same tasks and has room; nil if there is none or it is unknown.
-func (s *session) cheaper(ctx context.Context, resource, model string) *string {
-	if model == "" {
-		return nil
-	}
-	name, err := s.gate.CheaperModel(ctx, resource, model)
-	if err != nil || name == "" {
-		return nil
-	}
-	return &name
 }
 
 func (of whose) means(w *inspect.Waiting) bool {

@@ -82,16 +82,26 @@ func (a *API) resume(c *call) error {
 func (a *API) route(c *call) error {
 	var q struct {
 		Task  string                     `json:"task"`
+		Agent string                     `json:"agent"`
+		Class string                     `json:"class"`
+		User  string                     `json:"user"`
 		Units map[string]json.RawMessage `json:"units"`
 	}
 	if err := c.read(&q); err != nil {
+		return err
+	}
+	class, err := c.as(&q.Agent, q.Class)
+	if err != nil {
+		return err
+	}
+	if q.User, err = c.speaksFor(q.Agent, q.User); err != nil {
 		return err
 	}
 	need, err := units("units", q.Units)
 	if err != nil {
 		return err
 	}
-	r, err := a.Gate.Route(c.r.Context(), q.Task, need...)
+	r, err := a.Gate.Route(c.r.Context(), q.Task, sluice.Request{Agent: q.Agent, Class: class, User: q.User, Cost: need})
 	if err != nil {
 		return err
 	}

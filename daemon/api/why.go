@@ -12,7 +12,7 @@ import (
 const (
 	defaultListed = 1000
 	maxListed     = 10_000
-	maxCheaper    = 32 // models for which to look for a cheaper one
+	maxCheaper    = 32 // requests for which to look for a cheaper model
 )
 
 // Waiting is a request in a queue.
@@ -85,10 +85,10 @@ func (a *API) why(c *call) error {
 		}
 	}
 	a.nameLog(c)
-	cheaper := cheaperModels{gate: a.Gate, known: map[[2]string]*string{}}
+	cheaper := CheaperModels{Gate: a.Gate}
 	for i, n := range nextOnes(lists, most) {
 		for _, w := range lists[i][:n] {
-			out.Waiting = append(out.Waiting, Waiting{names[i], w, cheaper.find(ctx, names[i], w.Model)})
+			out.Waiting = append(out.Waiting, Waiting{names[i], w, cheaper.Find(ctx, names[i], &w)})
 		}
 	}
 	out.More = max(total, found) - len(out.Waiting)
@@ -146,21 +146,28 @@ func nextOnes(lists [][]inspect.Waiting, most int) []int {
 	return take
 }
 
-// cheaperModels finds cheaper models and caches the results, because a queue is mostly for a few models.
-type cheaperModels struct {
-	gate  *sluice.Gate
-	known map[[2]string]*string
+// CheaperModels finds cheaper models for waiting requests. It caches the results, because a queue is mostly of few agents
+// and models.
+type CheaperModels struct {
+	Gate  *sluice.Gate
+	known map[sought]*string
 }
 
-// find returns a cheaper model that does the same tasks and has room; nil if there is none or it is unknown.
-func (m *cheaperModels) find(ctx context.Context, resource, model string) *string {
-	key := [2]string{resource, model}
+type sought struct{ resource, model, agent, class string }
+
+// Find returns a cheaper model that does the same tasks and has room for the request; nil if there is none or it is
+// unknown.
+func (m *CheaperModels) Find(ctx context.Context, resource string, w *inspect.Waiting) *string {
+	key := sought{resource, w.Model, w.Agent, w.Class}
 	name, known := m.known[key]
-	if known || model == "" || len(m.known) >= maxCheaper {
+	if known || w.Model == "" || len(m.known) >= maxCheaper {
 		return name
 	}
-	if found, err := m.gate.CheaperModel(ctx, resource, model); err == nil && found != "" {
+	if found, err := m.Gate.CheaperModel(ctx, sluice.Request{Resource: resource, Model: w.Model, Agent: w.Agent, Class: w.Class}); err == nil && found != "" {
 		name = &found
+	}
+	if m.known == nil {
+		m.known = map[sought]*string{}
 	}
 	m.known[key] = name
 	return name

@@ -2,9 +2,11 @@ package storeapi
 
 import (
 	"context"
+	"encoding/json"
 	"hash/crc32"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -83,6 +85,30 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request, p *session) err
 		return err
 	}
 	return reply(w, past)
+}
+
+func (s *Server) foresee(w http.ResponseWriter, r *http.Request, p *session) error {
+	var q wire.Foresee
+	d := json.NewDecoder(r.Body) // of at most wire.MaxBody bytes
+	d.DisallowUnknownFields()
+	if err := d.Decode(&q); err != nil {
+		return badBody(err)
+	}
+	if len(q.Ops) > store.MaxForeseen || slices.ContainsFunc(q.Ops, func(op store.Op) bool { return op.Kind != store.OpAcquire || !op.ID.IsZero() }) {
+		return badBody(wire.ErrCorrupt)
+	}
+	foreseer := store.Can(p.pool).Foreseer
+	if foreseer == nil {
+		return &api.Problem{Status: http.StatusNotImplemented, Detail: "this store cannot foresee what it would decide"}
+	}
+	if err := foreseer.Foresee(r.Context(), q.Ops, q.Within); err != nil {
+		return err
+	}
+	answer := make([]store.Result, len(q.Ops))
+	for i := range q.Ops {
+		answer[i] = q.Ops[i].Result
+	}
+	return reply(w, answer)
 }
 
 func (s *Server) shut(w http.ResponseWriter, _ *http.Request, p *session) error {

@@ -74,6 +74,7 @@ func New(o Options) *Server {
 	s.at("POST /v1/store/clients/{client}/pools/{pool}/apply", s.apply)
 	s.at("GET /v1/store/clients/{client}/pools/{pool}/snapshot", s.snapshot)
 	s.at("GET /v1/store/clients/{client}/pools/{pool}/history", s.history)
+	s.at("POST /v1/store/clients/{client}/pools/{pool}/foresee", s.foresee)
 	s.at("DELETE /v1/store/clients/{client}/pools/{pool}", s.shut)
 	s.lendBooks()
 	s.handle("/v1/store/", func(w http.ResponseWriter, r *http.Request, _ api.Identity) error {

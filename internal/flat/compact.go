@@ -1,23 +1,18 @@
 package flat
 
-import (
-	"fmt"
-	"reflect"
-)
+import "fmt"
 
 // A space never shrinks: freed memory is kept for later use. CopyTo copies a large space with little left in it to a
 // small one. Records keep their numbers, because other records refer to them by number. So a slab needs room up to
 // its highest record in use. Free numbers below that are reused from the lowest up, so that the highest ones become
 // free sooner.
 
-// CopyTo copies everything to an empty space that was opened in the same way. Blocks of [Space.Keep] must be copied
-// by their owner.
+// CopyTo copies everything to an empty space that was opened in the same way, perhaps on the heap. Blocks of
+// [Space.Keep] must be copied by their owner.
 func (s *Space) CopyTo(d *Space) error {
-	if s.layout != d.layout || len(s.views) != len(d.views) {
+	if len(s.views) != len(d.views) || !s.onHeap() && !d.onHeap() && s.layout != d.layout {
 		return ErrLayout
 	}
-	first := pad(int64(reflect.TypeFor[spaceHead]().Size()))
-	copy(d.mem[first:s.next], s.mem[first:s.next])
 	for i, v := range s.views {
 		d.views[i].reset()
 		if err := v.copyTo(d.views[i]); err != nil {

@@ -22,8 +22,11 @@ func (x *Index) Open(space *Space) {
 		x.head = new(indexHead)
 		return
 	}
-	x.head, x.space = Single[indexHead](space), space
-	space.views = append(space.views, x)
+	if !space.onHeap() {
+		x.space = space
+	}
+	x.head = Single[indexHead](space)
+	space.add(x)
 }
 
 func (x *Index) reset() { x.slots = nil }

@@ -17,7 +17,7 @@ func (n *Names) Open(space *Space) {
 	n.recs.Open(space)
 	n.index.Open(space)
 	if space != nil {
-		space.views = append(space.views, n)
+		space.add(n)
 	}
 }
 

@@ -44,9 +44,12 @@ func (s *Slab[T]) Open(space *Space) {
 		s.head = new(slabHead)
 		return
 	}
-	space.lay(reflect.TypeFor[T]())
-	s.head, s.space = Single[slabHead](space), space
-	space.views = append(space.views, s)
+	if !space.onHeap() {
+		space.lay(reflect.TypeFor[T]())
+		s.space = space
+	}
+	s.head = Single[slabHead](space)
+	space.add(s)
 }
 
 func (s *Slab[T]) reset() { s.chunks = s.chunks[:0] }

@@ -13,9 +13,9 @@ import (
 // can rebuild at any time.
 //
 // All processes open slabs, indexes and the rest in the same order. That order, with the layout of the records, is
-// the layout of the space. A nil Space is the heap.
+// the layout of the space. A nil Space is the heap; so is one from OnHeap, which can be copied.
 type Space struct {
-	mem    []byte // the whole range, of which a part is usable
+	mem    []byte // the whole range, of which a part is usable; nil on the heap
 	head   *spaceHead
 	grow   func(size int64) error
 	next   int64 // offset of the next fixed part, while parts are opened
@@ -32,6 +32,11 @@ type spaceHead struct {
 	grown  uint64 // number of allocations
 	free   [48]int64
 }
+
+// OnHeap returns a space on the heap. Other than a nil Space it knows its parts, so that [Space.CopyTo] can copy them.
+func OnHeap() *Space { return new(Space) }
+
+func (s *Space) onHeap() bool { return s == nil || s.mem == nil }
 
 // view is what a process knows about a slab or an index.
 type view interface {
@@ -72,7 +77,7 @@ func Mapped(mem []byte, grow func(size int64) error) (*Space, error) {
 // another layout.
 func (s *Space) Seal() error {
 	switch {
-	case s == nil:
+	case s.onHeap():
 		return nil
 	case s.next > fixedSize:
 		panic("flat: the fixed parts do not fit")
@@ -121,6 +126,11 @@ func Single[T any](s *Space) *T {
 	if s == nil {
 		return new(T)
 	}
+	if s.onHeap() {
+		rec := new(T)
+		s.add(single[T]{rec})
+		return rec
+	}
 	t := reflect.TypeFor[T]()
 	s.lay(t)
 	at := s.next
@@ -128,8 +138,28 @@ func Single[T any](s *Space) *T {
 	if s.next > fixedSize {
 		panic("flat: the fixed parts do not fit")
 	}
-	return (*T)(s.at(at))
+	rec := (*T)(s.at(at))
+	s.add(single[T]{rec})
+	return rec
 }
+
+// single is the view of a record that Single opened.
+type single[T any] struct{ rec *T }
+
+func (single[T]) refresh() {}
+func (single[T]) reset()   {}
+
+func (s single[T]) copyTo(to view) error {
+	d, ok := to.(single[T])
+	if !ok {
+		return ErrLayout
+	}
+	*d.rec = *s.rec
+	return nil
+}
+
+// add registers a part, so that it can be rebuilt and copied.
+func (s *Space) add(v view) { s.views = append(s.views, v) }
 
 // lay adds a type of record to the layout.
 func (s *Space) lay(t reflect.Type) {

@@ -40,8 +40,8 @@ type Gate interface {
 	BudgetState(ctx context.Context, agent, user string) (inspect.BudgetState, error)
 	CountNowhere(resource string, list []sluice.Amount) (nowhere, counted []string)
 	ListPrice(resource, model string, usage []sluice.Amount) (micros int64, ok bool)
-	RouteOn(ctx context.Context, resource, task string, need ...sluice.Amount) (inspect.Route, error)
-	CheaperOn(ctx context.Context, resource, model string) (string, error)
+	RouteOn(ctx context.Context, resource, task string, req sluice.Request) (inspect.Route, error)
+	CheaperOn(ctx context.Context, req sluice.Request) (string, error)
 }
 
 // Of returns the inner side of a gate.

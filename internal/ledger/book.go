@@ -56,7 +56,7 @@ func (b *book) take(o *Order) (Taken, *entry) {
 	for i := range o.Lines {
 		l := &o.Lines[i]
 		a := b.account(l)
-		if b.purses[a].used > l.Size-o.Amount {
+		if l.LacksRoom(b.purses[a].used, o.Amount) {
 			if !l.Force {
 				t.Full = i
 				return t, nil

@@ -41,6 +41,9 @@ type Account struct {
 	Force bool   // count the amount, and never refuse it
 }
 
+// LacksRoom reports whether an account of which used is spent cannot pay amount.
+func (a *Account) LacksRoom(used, amount int64) bool { return used > a.Size-amount }
+
 // Order is what a request may cost, and which budgets pay for it.
 type Order struct {
 	Lines  []Account

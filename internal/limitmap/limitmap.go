@@ -122,6 +122,23 @@ func (p *Table) Result(r *store.Result) {
 	}
 }
 
+// Foresee translates acquires of the member's session for judge, and their results for the member.
+func (p *Table) Foresee(session uint64, ops []store.Op, judge func([]store.Op) error) error {
+	theirs := slices.Clone(ops)
+	for i := range theirs {
+		theirs[i].ID.Session = session
+		p.Op(&theirs[i])
+	}
+	if err := judge(theirs); err != nil {
+		return err
+	}
+	for i := range ops {
+		ops[i].Result = theirs[i].Result
+		p.Result(&ops[i].Result)
+	}
+	return nil
+}
+
 // Snapshot reduces a snapshot of the pool to the member's limits.
 func (p *Table) Snapshot(s *store.Snapshot) {
 	if p == nil {

@@ -19,6 +19,9 @@ func (p *clockedPool) Abilities() store.Abilities {
 	if can.Glancer != nil {
 		can.Glancer = glanced{can.Glancer, p.operated}
 	}
+	if can.Foreseer != nil {
+		can.Foreseer = foreseen{can.Foreseer, p.operated}
+	}
 	return can
 }
 
@@ -70,4 +73,18 @@ func (g glanced) Glance(ctx context.Context) (store.Snapshot, error) {
 	s, err := g.glancer.Glance(ctx)
 	g.operated.done(opSnapshot, began, err)
 	return s, err
+}
+
+// foreseen measures a store.Foreseer.
+type foreseen struct {
+	foreseer store.Foreseer
+	operated *operated
+}
+
+// Foresee calls and measures the pool's Foresee.
+func (f foreseen) Foresee(ctx context.Context, ops []store.Op, within time.Duration) error {
+	began := time.Now()
+	err := f.foreseer.Foresee(ctx, ops, within)
+	f.operated.done(opSnapshot, began, err)
+	return err
 }

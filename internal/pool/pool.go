@@ -42,7 +42,8 @@ type Pool struct {
 	answers  flat.Slab[answers]
 	callers  callers
 	history  history
-	space    *flat.Space
+	space    *flat.Space // of several processes; nil: the heap
+	whole    *flat.Space // the same, or the parts on the heap
 
 	// The spec and what is derived from it.
 	spec      store.Spec
@@ -171,7 +172,12 @@ func Layout() uint64 {
 
 // open lays out the records of a pool, on the heap if space is nil.
 func open(space *flat.Space) *Pool {
-	p := &Pool{once: flat.Single[once](space), space: space}
+	p := &Pool{space: space, whole: space}
+	if space == nil {
+		space = flat.OnHeap()
+		p.whole = space
+	}
+	p.once = flat.Single[once](space)
 	p.names.Open(space)
 	p.queue.Open(space)
 	p.queue.Names = &p.names

@@ -5,6 +5,7 @@ package filestore
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/sluicehq/sluice/internal/flat"
 	"github.com/sluicehq/sluice/internal/limitmap"
@@ -31,6 +32,16 @@ func (h *handle) Snapshot(ctx context.Context) (s store.Snapshot, err error) {
 func (h *handle) History(ctx context.Context, since store.Time) (past store.History, err error) {
 	err = h.look(ctx, func(p *pool.Pool, now store.Time) { past = p.History(now, since) })
 	return past, err
+}
+
+// Foresee implements [store.Foreseer].
+func (h *handle) Foresee(ctx context.Context, ops []store.Op, _ time.Duration) error {
+	var failed error
+	err := h.look(ctx, func(p *pool.Pool, now store.Time) {
+		there, inForce := p.Limits()
+		failed = limitmap.Of(h.limits, there, inForce).Foresee(h.session, ops, func(ops []store.Op) error { return p.Foresee(now, ops) })
+	})
+	return errors.Join(err, failed)
 }
 
 // look calls f with a copy of the pool that has been advanced to now. If the disk has no room for that step, look

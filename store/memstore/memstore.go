@@ -433,6 +433,17 @@ func (h *handle) Snapshot(context.Context) (store.Snapshot, error) {
 	return s, nil
 }
 
+// Foresee implements [store.Foreseer].
+func (h *handle) Foresee(_ context.Context, ops []store.Op, _ time.Duration) error {
+	st := h.state
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.closed || h.closed {
+		return store.ErrClosed
+	}
+	return h.places.Foresee(h.session, ops, func(ops []store.Op) error { return st.core.Foresee(st.clock.Now(), ops) })
+}
+
 // Watches implements [store.Watcher]. It is always true: the store does not outlive its process.
 func (h *handle) Watches() bool { return true }
 

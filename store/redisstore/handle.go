@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ var (
 	_ store.Crowd    = (*handle)(nil)
 	_ store.Alarm    = (*handle)(nil)
 	_ store.Glancer  = (*handle)(nil)
+	_ store.Foreseer = (*handle)(nil)
 )
 
 func (st *state) newHandle(spec store.Spec) *handle {
@@ -117,7 +119,16 @@ func (h *handle) Glance(ctx context.Context) (store.Snapshot, error) {
 }
 
 func (h *handle) snapshot(ctx context.Context, glance bool) (s store.Snapshot, err error) {
-	err = h.look(ctx, glance, func(p *pool.Pool, now store.Time) {
+	use := exact
+	if glance {
+		use = func(last reading.Last[*contents]) reading.Use {
+			if last.Value.size < largeFields || h.state.isLost.Load() {
+				return reading.Refuse
+			}
+			return share(last.Age-last.Took, last.Took)
+		}
+	}
+	err = h.look(ctx, use, func(p *pool.Pool, now store.Time) {
 		s = p.Snapshot(now)
 		there, inForce := p.Limits()
 		limitmap.Of(h.Spec.Limits, there, inForce).Snapshot(&s)
@@ -127,22 +138,36 @@ func (h *handle) snapshot(ctx context.Context, glance bool) (s store.Snapshot, e
 
 // History implements [store.Recorder].
 func (h *handle) History(ctx context.Context, since store.Time) (past store.History, err error) {
-	err = h.look(ctx, false, func(p *pool.Pool, now store.Time) { past = p.History(now, since) })
+	err = h.look(ctx, exact, func(p *pool.Pool, now store.Time) { past = p.History(now, since) })
 	return past, err
 }
 
-// look calls f with a copy of the pool. For a glance, the copy of a large pool may be one that others have read.
-func (h *handle) look(ctx context.Context, glance bool, f func(p *pool.Pool, now store.Time)) error {
+// Foresee implements [store.Foreseer].
+func (h *handle) Foresee(ctx context.Context, ops []store.Op, within time.Duration) error {
+	var failed error
+	recent := func(last reading.Last[*contents]) reading.Use {
+		if last.Age < within && !h.state.isLost.Load() {
+			return reading.Keep
+		}
+		return reading.Refuse
+	}
+	err := h.look(ctx, recent, func(p *pool.Pool, now store.Time) {
+		there, inForce := p.Limits()
+		failed = limitmap.Of(h.Spec.Limits, there, inForce).Foresee(h.ID, ops, func(ops []store.Op) error { return p.Foresee(now, ops) })
+	})
+	return errors.Join(err, failed)
+}
+
+// exact has a caller wait for a reading of its own.
+func exact(reading.Last[*contents]) reading.Use { return reading.Refuse }
+
+// look calls f with a copy of the pool, which may be one that others have read if use says so.
+func (h *handle) look(ctx context.Context, use func(reading.Last[*contents]) reading.Use, f func(p *pool.Pool, now store.Time)) error {
 	if h.closed.Load() {
 		return store.ErrClosed
 	}
 	st := h.state
-	c, err := st.reading.Get(ctx, func(ctx context.Context) (*contents, error) { return st.copyFor(ctx, h) }, func(last reading.Last[*contents]) reading.Use {
-		if !glance || last.Value.size < largeFields || st.isLost.Load() {
-			return reading.Refuse
-		}
-		return share(last.Age-last.Took, last.Took)
-	})
+	c, err := st.reading.Get(ctx, func(ctx context.Context) (*contents, error) { return st.copyFor(ctx, h) }, use)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,7 @@ var (
 	_ store.Pool     = (*handle)(nil)
 	_ store.Recorder = (*handle)(nil)
 	_ store.Alarm    = (*handle)(nil)
+	_ store.Foreseer = (*handle)(nil)
 )
 
 // moment is a reading of the daemon's clock. at is the local time at which the request for it was sent.
@@ -104,16 +105,35 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 
 // Snapshot implements [store.Pool].
 func (h *handle) Snapshot(ctx context.Context) (s store.Snapshot, err error) {
-	return s, h.look(ctx, "/snapshot", &s)
+	return s, h.look(ctx, http.MethodGet, "/snapshot", nil, &s)
 }
 
 // History implements [store.Recorder].
 func (h *handle) History(ctx context.Context, since store.Time) (past store.History, err error) {
-	return past, h.look(ctx, "/history?since="+strconv.FormatInt(int64(since), 10), &past)
+	return past, h.look(ctx, http.MethodGet, "/history?since="+strconv.FormatInt(int64(since), 10), nil, &past)
+}
+
+// Foresee implements [store.Foreseer].
+func (h *handle) Foresee(ctx context.Context, ops []store.Op, within time.Duration) error {
+	q := wire.Foresee{Within: within, Ops: slices.Clone(ops)}
+	for i := range q.Ops {
+		q.Ops[i].ID = store.ID{} // the daemon knows its session
+	}
+	var answer []store.Result
+	if err := h.look(ctx, http.MethodPost, "/foresee", &q, &answer); err != nil {
+		return err
+	}
+	if len(answer) != len(ops) {
+		return unavailable(wire.ErrCorrupt)
+	}
+	for i := range ops {
+		ops[i].Result = answer[i]
+	}
+	return nil
 }
 
 // look makes a read-only request.
-func (h *handle) look(ctx context.Context, what string, answer any) error {
+func (h *handle) look(ctx context.Context, method, what string, body, answer any) error {
 	for again := false; ; again = true {
 		if h.isClosed() {
 			return store.ErrClosed
@@ -122,7 +142,7 @@ func (h *handle) look(ctx context.Context, what string, answer any) error {
 		if err != nil {
 			return err
 		}
-		err = h.store.daemon.within(ctx, lookWithin, http.MethodGet, path+what, nil, answer)
+		err = h.store.daemon.within(ctx, lookWithin, method, path+what, body, answer)
 		switch {
 		case errors.Is(err, errGone) && !again:
 			h.mu.Lock()

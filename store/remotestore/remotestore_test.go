@@ -68,12 +68,13 @@ func (s *telling) Pool(ctx context.Context, spec store.Spec) (store.Pool, error)
 	if err != nil {
 		return nil, err
 	}
-	return &tellingPool{p, p.(store.Recorder), s}, nil
+	return &tellingPool{p, p.(store.Recorder), p.(store.Foreseer), s}, nil
 }
 
 type tellingPool struct {
 	store.Pool
 	store.Recorder
+	store.Foreseer
 	of *telling
 }
 

@@ -59,6 +59,8 @@ type trace struct {
 	spec store.Spec
 
 	plain bool // most operations are minimal
+
+	foreseen *store.Result // what a store foresees for the next operation
 }
 
 // issued is a ticket by session and number, which are the same for both stores.
@@ -92,9 +94,47 @@ func (tr *trace) step() {
 		for i := range ops {
 			ops[i] = tr.drawOp(session)
 		}
+		if op := &ops[0]; len(ops) == 1 && op.Kind == store.OpAcquire && op.ID.N == 0 {
+			op.Wait = 0
+			tr.foresee(session, *op)
+		}
 		tr.apply(session, ops)
 	}
 	tr.compare()
+}
+
+// foresee asks one of the stores what a try would get. The comparison with the other store, which is not asked, shows that
+// asking changes nothing.
+func (tr *trace) foresee(session int, op store.Op) {
+	tr.foreseen = nil
+	w := tr.b
+	if tr.chance(50, "left foresees") {
+		w = tr.a
+	}
+	f, ok := w.sessions[session].pool.(store.Foreseer)
+	if !ok {
+		return
+	}
+	var said [2]store.Result
+	for i := range said {
+		ops := []store.Op{op}
+		if err := f.Foresee(context.Background(), ops, 0); err != nil {
+			tr.Fatalf("foresee: %v", err)
+		}
+		said[i] = ops[0].Result
+	}
+	if said[0] != said[1] {
+		tr.Fatalf("foreseen: %+v, then %+v", said[0], said[1])
+	}
+	tr.foreseen = &said[0]
+}
+
+// asForeseen compares what a try got with what was foreseen. Held is about waiting: a try never waits.
+func (tr *trace) asForeseen(got store.Result) {
+	if f := tr.foreseen; f != nil && (f.State != got.State || f.Reason != got.Reason || f.Now != got.Now || f.GrantedAt != got.GrantedAt) {
+		tr.Fatalf("foreseen: %+v\ngot:      %+v", *f, got)
+	}
+	tr.foreseen = nil
 }
 
 // apply gives the same ops to both stores. Each store names its sessions differently, so ids are translated.
@@ -121,6 +161,7 @@ func (tr *trace) apply(session int, ops []store.Op) {
 		if results[0][i] != results[1][i] {
 			tr.Fatalf("%+v\nleft:  %+v\nright: %+v", op, results[0][i], results[1][i])
 		}
+		tr.asForeseen(results[0][i])
 		if n := results[0][i].ID.N; op.Kind == store.OpAcquire && n != 0 {
 			tr.ids = append(tr.ids, issued{session, n})
 		}

@@ -242,9 +242,20 @@ class Client:
         """Ends a pause."""
         self._call("POST", _resource(resource) + "/resume", {})
 
-    def route(self, task: str, units: Optional[Mapping[str, float]] = None) -> Route:
-        """The model to use now for a task."""
+    def route(
+        self,
+        task: str,
+        units: Optional[Mapping[str, float]] = None,
+        *,
+        agent: Optional[str] = None,
+        cls: Optional[str] = None,
+        user: Optional[str] = None,
+    ) -> Route:
+        """The model to use now for a task, as the limits apply to the agent."""
         body: Json = {"task": task}
+        for name, value in (("agent", agent or self.agent), ("class", cls), ("user", user)):
+            if value:
+                body[name] = value
         if units is not None:
             body["units"] = dict(units)
         return Route.of(self._call("POST", "/v1/route", body))

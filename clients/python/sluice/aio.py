@@ -150,8 +150,16 @@ class AsyncClient:
     async def resume(self, resource: str) -> None:
         await self._quick(self.client.resume, resource)
 
-    async def route(self, task: str, units: Optional[Mapping[str, float]] = None) -> Route:
-        return await self._quick(self.client.route, task, units)
+    async def route(
+        self,
+        task: str,
+        units: Optional[Mapping[str, float]] = None,
+        *,
+        agent: Optional[str] = None,
+        cls: Optional[str] = None,
+        user: Optional[str] = None,
+    ) -> Route:
+        return await self._quick(functools.partial(self.client.route, task, units, agent=agent, cls=cls, user=user))
 
     async def status(self) -> Json:
         return await self._quick(self.client.status)

@@ -165,8 +165,9 @@ class Client {
     await this._call("POST", path("resources", resource) + "/resume", {}, { signal });
   }
 
-  async route(task, { units, signal } = {}) {
-    const got = await this._call("POST", "/v1/route", { task, units }, { signal });
+  async route(task, { units, agent, class: cls, user, signal } = {}) {
+    const said = { task, units, agent: agent || this.agent || undefined, class: cls, user };
+    const got = await this._call("POST", "/v1/route", said, { signal });
     return {
       model: got.model,
       resource: got.resource,

@@ -18,6 +18,12 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
+// Foresee asks what acquires would get; see [store.Foreseer].
+type Foresee struct {
+	Within time.Duration `json:"within"`
+	Ops    []store.Op    `json:"ops"`
+}
+
 // Version is the version of the bodies. The daemon refuses other versions. Version changes with the layout of
 // operations and results, because the bodies do not describe their own layout. Raise base when the same layout gets
 // another meaning.
