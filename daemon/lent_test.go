@@ -103,6 +103,11 @@ func TestTheContractOfTheStoreIsKept(t *testing.T) {
 	try("post", pool+"/apply", "?seq=1", batch, 200)
 	try("post", pool+"/apply", "?seq=2", strings.Repeat("x", wire.MaxBody+1), 413)
 	try("get", pool+"/snapshot", "", "", 200)
+	try("post", pool+"/foresee", "", `{"ops":[{"Kind":1}]}`, 400)
+	foreseen := try("post", pool+"/foresee", "", `{"ops":[{"Agent":"a","TTL":1000000000,"Amounts":[1]}]}`, 200)["results"].([]any)
+	if got := foreseen[0].(map[string]any)["State"]; got != float64(store.Granted) {
+		t.Errorf("foreseen: %v", foreseen)
+	}
 	try("get", pool+"/history", "?since=x", "", 400)
 	try("get", pool+"/history", "?since=0", "", 200)
 	try("delete", pool, "", "", 204)

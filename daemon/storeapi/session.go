@@ -104,9 +104,9 @@ func (s *Server) foresee(w http.ResponseWriter, r *http.Request, p *session) err
 	if err := foreseer.Foresee(r.Context(), q.Ops, q.Within); err != nil {
 		return err
 	}
-	answer := make([]store.Result, len(q.Ops))
+	var answer wire.Foreseen
 	for i := range q.Ops {
-		answer[i] = q.Ops[i].Result
+		answer.Results = append(answer.Results, q.Ops[i].Result)
 	}
 	return reply(w, answer)
 }

@@ -68,7 +68,7 @@ func (w *walker) walk(v reflect.Value, path string) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			f := v.Type().Field(i).Name
-			if f != "space" && !passing[v.Type().Name()+"."+f] {
+			if f != "space" && f != "whole" && !passing[v.Type().Name()+"."+f] {
 				w.walk(v.Field(i), w.at(path, ".", f))
 			}
 		}

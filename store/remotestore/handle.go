@@ -119,15 +119,15 @@ func (h *handle) Foresee(ctx context.Context, ops []store.Op, within time.Durati
 	for i := range q.Ops {
 		q.Ops[i].ID = store.ID{} // the daemon knows its session
 	}
-	var answer []store.Result
+	var answer wire.Foreseen
 	if err := h.look(ctx, http.MethodPost, "/foresee", &q, &answer); err != nil {
 		return err
 	}
-	if len(answer) != len(ops) {
+	if len(answer.Results) != len(ops) {
 		return unavailable(wire.ErrCorrupt)
 	}
 	for i := range ops {
-		ops[i].Result = answer[i]
+		ops[i].Result = answer.Results[i]
 	}
 	return nil
 }

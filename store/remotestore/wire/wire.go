@@ -24,6 +24,11 @@ type Foresee struct {
 	Ops    []store.Op    `json:"ops"`
 }
 
+// Foreseen has the result of each operation of a Foresee.
+type Foreseen struct {
+	Results []store.Result `json:"results"`
+}
+
 // Version is the version of the bodies. The daemon refuses other versions. Version changes with the layout of
 // operations and results, because the bodies do not describe their own layout. Raise base when the same layout gets
 // another meaning.
