@@ -71,7 +71,7 @@ var samples = []struct{ method, path, body string }{
 	{"post", "/v1/resources/{name}/observe", `{"status":200,"headers":{},"body":"","agent":"a","model":"m","key":"0123abcd"}`},
 	{"post", "/v1/resources/{name}/pause", `{"for_ms":1,"reason":"r"}`},
 	{"post", "/v1/resources/{name}/resume", ``},
-	{"post", "/v1/route", `{"task":"simple","units":{"requests":1}}`},
+	{"post", "/v1/route", `{"task":"simple","agent":"a","class":"p1","user":"u","units":{"requests":1}}`},
 	{"post", "/v1/dead-letters", `{"resource":"kept","agent":"a","method":"POST","path":"/x","headers":{},"left_out":["X-Api-Key"],"body":"b","body_lost":false,"attempts":1,"status":500,"verdict":"error","reason":"r"}`},
 	{"get", "/v1/status", ``},
 	{"get", "/v1/pool/{name}", ``},
