@@ -366,6 +366,9 @@ func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) 
 		e.Message = fmt.Sprintf("%s: would not be granted within %v (%s)", r.name, inWords(wait), e.because(res.Reason.Behind))
 		e.Hint = "allow more time, or try again then"
 	}
+	if i := int(res.Reason.Limit); e.Reason == "limit" && e.RetryAt.IsZero() && i >= 0 && i < len(r.limits) && r.limits[i].Kind != Concurrency {
+		e.Hint = "open tickets hold the limit: close them once they are answered, or give them a shorter ttl"
+	}
 	return e
 }
 

@@ -77,19 +77,31 @@ func (r *resource) foreseeAny(ctx context.Context, asked *Request, within time.D
 	if err := judge.Foresee(ctx, ops, within); err != nil {
 		return r.failed(ctx, &req, err)
 	}
-	next := 0
+	next, first, unknown := 0, time.Time{}, false
 	read := func() error {
 		res := &ops[next].Result
 		if next++; res.State == store.Granted {
 			return nil
 		}
-		return r.refused(&req, 0, res)
+		err := r.refused(&req, 0, res)
+		if e, ok := errors.AsType[*Error](err); ok && errors.Is(e, ErrNotNow) {
+			unknown = unknown || e.RetryAt.IsZero()
+			if first.IsZero() || e.RetryAt.Before(first) {
+				first = e.RetryAt
+			}
+		}
+		return err
 	}
 	if len(keys) == 0 {
 		return read()
 	}
 	req.Keys = keys
 	_, err := r.eachKey(&req, read)
+	if e, ok := errors.AsType[*Error](err); ok && errors.Is(e, ErrNotNow) { // a waiting request takes the first key with room
+		if e.RetryAt = first; unknown {
+			e.RetryAt = time.Time{}
+		}
+	}
 	return err
 }
 

@@ -148,6 +148,6 @@ func (o *open) room(ctx context.Context, resource string, t opened, limits []slu
 func tooMany() error {
 	return &Problem{
 		Status: http.StatusTooManyRequests, Detail: "open tickets of lower classes leave one eighth of each limit to the highest class", Why: "concurrency",
-		Hint: "close tickets when their requests are over", RetryAfterMS: new(unknownWait.Milliseconds()),
+		Hint: "close tickets when their requests are over",
 	}
 }

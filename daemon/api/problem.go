@@ -60,9 +60,6 @@ var about = []struct {
 	{sluice.ErrAttempts, http.StatusTooManyRequests},
 }
 
-// unknownWait is the retry time when no better one is known, for instance when a concurrency slot has to become free.
-const unknownWait = time.Second
-
 // ProblemOf returns the problem that tells a client about an error.
 func ProblemOf(err error) *Problem {
 	var p *Problem
@@ -81,9 +78,6 @@ func ProblemOf(err error) *Problem {
 		if !e.RetryAt.IsZero() {
 			p.RetryAt, p.RetryAfterMS = new(e.RetryAt.UTC()), new(max(time.Until(e.RetryAt).Milliseconds(), 0))
 		}
-	}
-	if p.Status == http.StatusTooManyRequests && p.RetryAfterMS == nil {
-		p.RetryAfterMS = new(unknownWait.Milliseconds())
 	}
 	return p
 }

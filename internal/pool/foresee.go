@@ -17,7 +17,11 @@ func (p *Pool) Foresee(now store.Time, ops []store.Op) error {
 		one := []store.Op{ops[i]}
 		one[0].Wait = 0
 		c.Apply(now, one)
-		if ops[i].Result = one[0].Result; one[0].Result.State == store.Granted {
+		r := &one[0].Result
+		if r.Reason.Code == store.CodePace && c.queue.Len() > 0 {
+			r.Reason.At = 0 // what the requests ahead do may end the pace sooner
+		}
+		if ops[i].Result = *r; r.State == store.Granted {
 			return nil
 		}
 	}

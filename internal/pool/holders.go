@@ -42,15 +42,21 @@ func (h *holding) of(i int32) []string {
 			list = append(list, holder{outsideName, in.Outside})
 		}
 	}
-	slices.SortFunc(list, func(a, b holder) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.name, b.name)) })
-	var names []string
-	for _, x := range list[:min(len(list), maxHolders)] {
-		names = append(names, x.name)
-	}
 	if h.found == nil {
 		h.found = map[int32][]string{}
 	}
-	h.found[i] = names
+	h.found[i] = largest(list)
+	return h.found[i]
+}
+
+// openOn returns the agents with open tickets on a meter, the largest holder first, at most maxHolders.
+func (h *holding) openOn(i int32) []string { return largest(h.places(i)) }
+
+func largest(list []holder) (names []string) {
+	slices.SortFunc(list, func(a, b holder) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.name, b.name)) })
+	for _, x := range list[:min(len(list), maxHolders)] {
+		names = append(names, x.name)
+	}
 	return names
 }
 
@@ -76,6 +82,9 @@ func (h *holding) look() {
 		}
 		for k := range tk.n {
 			c := &tk.charges[k]
+			if c.Mode != meter.Held {
+				continue // it counts until its time is over, whether or not its ticket is open
+			}
 			if h.open[c.inst] == nil {
 				h.open[c.inst] = map[int32]int64{}
 			}

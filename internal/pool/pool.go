@@ -425,11 +425,12 @@ func (p *Pool) conclude(op *store.Op) bool {
 	if op.Kind == store.OpAcquire && op.Wait < 0 && !full {
 		return false // it waits without a deadline; a poll says why
 	}
-	r.Reason = p.why(t)
+	reason, least := p.why(t)
+	r.Reason = reason
 	switch {
 	case full:
 		r.Reason.Code, r.Reason.Behind = store.CodeFull, r.Reason.Code
-	case !asks || op.Wait < 0 || op.Wait > 0 && int64(r.Reason.At) <= tk.deadline:
+	case !asks || op.Wait < 0 || op.Wait > 0 && least <= tk.deadline:
 		return false
 	case op.Wait > 0:
 		r.Reason.Code, r.Reason.Behind = store.CodeDeadline, r.Reason.Code

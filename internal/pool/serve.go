@@ -267,11 +267,17 @@ func (p *Pool) estimate(in *inst, d *meter.Def, r *meter.Ring, before, need int6
 	return at
 }
 
-// why explains why a ticket waits and estimates when it will go.
-func (p *Pool) why(t int32) store.Reason {
+// depends reports whether time alone never makes room for amount, because open tickets hold a meter.
+func depends(in *inst, d *meter.Def, r *meter.Ring, now, amount int64) bool {
+	return d.Part == 0 && in.room(d, r, amount) < amount && in.readyAt(d, r, now, amount) >= meter.Never
+}
+
+// why explains why a ticket waits and estimates when it will go. The time is 0 if it depends on other requests. least is
+// a time before which it cannot go in any case.
+func (p *Pool) why(t int32) (reason store.Reason, least int64) {
 	tk := p.tickets.At(t)
 	r, kept := store.Reason{Code: store.CodeOrder, Limit: -1}, store.Reason{}
-	at := p.now
+	at, unknown := p.now, false
 	ahead := p.queue.Ahead(tk.waiter, p.policed != 0)
 	for k := range tk.n {
 		c := &tk.charges[k]
@@ -286,23 +292,26 @@ func (p *Pool) why(t int32) store.Reason {
 			if r.Limit < 0 { // the time is unknown, but the limit is not
 				r.Limit = int8(c.limit)
 			}
+			if depends(in, d, ring, p.now, c.Amount) {
+				unknown = true
+			}
 		}
 		if code, until := p.keptFrom(tk, c, in, d, ring); code != 0 {
 			kept, at = store.Reason{Code: code, Limit: int8(c.limit)}, max(at, until)
 		}
 	}
 	if kept.Code != 0 {
-		r = kept
+		r, unknown = kept, false
 	}
 	if v := p.pausesAllow(tk.who.model, tk.who.key); !v.OK {
-		r.Code = holdCode(v.Phase)
+		r.Code, unknown = holdCode(v.Phase), false
 		at = max(at, v.At)
 	}
 	if at >= meter.Never {
-		at = p.now // unknown
+		at, unknown = p.now, true
 	}
-	if at > p.now {
+	if at > p.now && !unknown {
 		r.At = store.Time(at)
 	}
-	return r
+	return r, at
 }

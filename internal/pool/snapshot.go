@@ -227,15 +227,18 @@ func (p *Pool) waiterStates() []store.Waiter {
 	var behind [4]int64         // number of requests ahead that a pause holds, by phase
 	for i, l := range p.queue.List(p.strictFrom(pause.Paused), store.MaxListed, func(t int32) order.Costs { return p.costs(p.tickets.At(t)) }) {
 		tk := p.tickets.At(l.Ticket)
-		r := p.why(l.Ticket)
-		at := p.now
+		r, _ := p.why(l.Ticket)
+		at, unknown := p.now, false
 		var heldBy []string
 		for k := range tk.n {
 			c := &tk.charges[k]
-			if int8(c.limit) == r.Limit {
+			in, d, ring := p.touchCharge(c)
+			held := depends(in, d, ring, p.now, c.Amount)
+			if unknown = unknown || held; held && r.Code <= store.CodeOrder {
+				heldBy = holders.openOn(c.inst)
+			} else if int8(c.limit) == r.Limit && len(heldBy) == 0 {
 				heldBy = holders.of(c.inst)
 			}
-			in, d, ring := p.touchCharge(c)
 			at = max(at, p.estimate(in, d, ring, before[c.inst], c.Amount))
 			before[c.inst] += c.Amount
 		}
@@ -250,7 +253,7 @@ func (p *Pool) waiterStates() []store.Waiter {
 		if r.Code >= store.CodeLight && r.Code <= store.CodeBreaker { // a policy holds it back
 			at = max(at, int64(r.At))
 		}
-		if at == p.now {
+		if at == p.now || unknown && r.Code <= store.CodeOrder {
 			at = 0 // unknown: it depends on other requests
 		}
 		list = append(list, store.Waiter{
