@@ -91,11 +91,11 @@ F.flat_Tree_priority = function()
  tree[1] = (tree[1] + 1) % 1048576
  return tree[1] * 2654435761 % 4294967296
 end
-F.pool_Pool_Apply = function(now_, ops) -- internal/pool/pool.go:252
+F.pool_Pool_Apply = function(now_, ops) -- internal/pool/pool.go:258
  F.pool_Pool_begin(now_, #ops > 0)
  F.pool_Pool_carryOut(ops)
 end
-F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:258
+F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:264
  once[1] = once[1] > now_ and once[1] or now_
  if #T[2] > 0 then T[2] = {} end
  if once[1] >= cfg[1] then F.pool_Pool_seeToLots() end
@@ -107,7 +107,7 @@ F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:258
  if once[155] ~= 0 and once[1] >= once[155] then F.pool_Pool_hush() end
  if once[26] ~= 0 then F.pool_Pool_dropStale() end
 end
-F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:302
+F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:308
  T[1] = ops
  for i = 0, #ops - 1 do
   if ops[i+1][1] ~= 12 then
@@ -237,7 +237,7 @@ F.pool_Pool_seeToLots = function() -- internal/pool/lots.go:225
   l = F.pool_Pool_lotAt(i)
  end
 end
-F.pool_Pool_turnSecond = function() -- internal/pool/pool.go:291
+F.pool_Pool_turnSecond = function() -- internal/pool/pool.go:297
  local silence = once[1] >= past[3] + 120000000
  if F.pool_history_turn(once[1]) then F.pool_Pool_turnTallies() end
  if silence then F.pool_Pool_enterTallies() end
@@ -318,7 +318,7 @@ F.pool_Pool_dropStale = function() -- internal/pool/pauses.go:132
   i = next_
  end
 end
-F.pool_Pool_apply = function(i) -- internal/pool/pool.go:341
+F.pool_Pool_apply = function(i) -- internal/pool/pool.go:347
  local op = T[1][i+1]
  op[46], op[47], op[48], op[49], op[50], op[51], op[52], op[53], op[54], op[55], op[56], op[57] = 0, op[2], op[3], once[1], 0, 0, 0, 0, -1, 0, 0, 0
  local t1_ = op[1]
@@ -363,7 +363,7 @@ F.pool_Pool_wakeAtDue = function() -- internal/pool/serve.go:28
  local at = F.pool_wheel_nextDue(once, 133)
  if at ~= 0 then F.pool_Pool_wakeAt(at) end
 end
-F.pool_Pool_concludeAll = function() -- internal/pool/pool.go:386
+F.pool_Pool_concludeAll = function() -- internal/pool/pool.go:392
  local left = false
  for i = 0, #T[1] - 1 do left = F.pool_Pool_conclude(T[1][i+1]) or left end
  if left then F.pool_Pool_serve() end
@@ -1112,7 +1112,7 @@ F.pool_Pool_gone = function(op) -- internal/pool/sessions.go:100
  if weigh then F.pool_Pool_weigh(once[1]) end
  F.pool_Pool_scheduleWithheld()
 end
-F.pool_refuse = function(op, code, limit, at) -- internal/pool/pool.go:437
+F.pool_refuse = function(op, code, limit, at) -- internal/pool/pool.go:444
  op[46] = 2
  op[52], op[53], op[54], op[55] = code, 0, (limit + 128) % 256 - 128, at
 end
@@ -1196,7 +1196,7 @@ F.pool_wheel_nextDue = function(w, w_o) -- internal/pool/wheel.go:153
  if s == 0 then return 0 end
  return max(s, w[w_o+1] + 1) * 100000
 end
-F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:398
+F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:404
  local r, r_o = op, 45
  if once[26] ~= 0 then r[r_o+11] = (F.pool_Pool_holding(op, 1)) and 1 or 0 end
  if r[r_o+1] ~= 1 then return false end
@@ -1214,9 +1214,10 @@ F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:398
  tk[29] = 0
  local asks = op[1] == 0 or op[1] == 3
  if op[1] == 0 and op[29] < 0 and not full then return false end
- move(r, r_o+6, (F.pool_Pool_why(t)), 0, 4)
+ local reason, least = F.pool_Pool_why(t)
+ move(r, r_o+6, reason, 0, 4)
  if full then r[r_o+7], r[r_o+8] = 8, r[r_o+7]
- elseif not asks or op[29] < 0 or (op[29] > 0 and r[r_o+10] <= tk[5]) then return false
+ elseif not asks or op[29] < 0 or (op[29] > 0 and least <= tk[5]) then return false
  elseif op[29] > 0 then r[r_o+7], r[r_o+8] = 7, r[r_o+7] end
  r[r_o+1] = 2
  F.pool_Pool_leaveQueue(tk)
@@ -2720,9 +2721,9 @@ F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:212
  end
  return false
 end
-F.pool_Pool_why = function(t) -- internal/pool/serve.go:271
- local tk = S_tickets[t] or ld(S_tickets, t)
- local r, kept, at, ahead = {2,0,-1,0}, {0,0,0,0}, once[1], F.order_Queue_Ahead(tk[17], cfg[52] ~= 0)
+F.pool_Pool_why = function(t) -- internal/pool/serve.go:277
+ local reason, least, tk, r, kept = {0,0,0,0}, 0, S_tickets[t] or ld(S_tickets, t), {2,0,-1,0}, {0,0,0,0}
+ local at, unknown, ahead = once[1], false, F.order_Queue_Ahead(tk[17], cfg[52] ~= 0)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, ring = F.pool_Pool_touchCharge(c, c_o)
@@ -2735,6 +2736,7 @@ F.pool_Pool_why = function(t) -- internal/pool/serve.go:271
   if F.pool_inst_room(in_, d, ring, c[c_o+1]) < c[c_o+1] then
    r[1] = 1
    if r[3] < 0 then r[3] = (c[c_o+5] + 128) % 256 - 128 end
+   if F.pool_depends(in_, d, ring, once[1], c[c_o+1]) then unknown = true end
   end
   local code, until_ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, ring)
   if code ~= 0 then
@@ -2742,15 +2744,18 @@ F.pool_Pool_why = function(t) -- internal/pool/serve.go:271
    at = at > until_ and at or until_
   end
  end
- if kept[1] ~= 0 then r = copy_(kept, 0, 4) end
+ if kept[1] ~= 0 then
+  r = copy_(kept, 0, 4)
+  unknown = false
+ end
  local v = F.pool_Pool_pausesAllow(tk[12], tk[14])
  if v[1] == 0 then
-  r[1] = F.pool_holdCode(v[2])
+  r[1], unknown = F.pool_holdCode(v[2]), false
   at = at > v[3] and at or v[3]
  end
- if at >= 9007199254740992 then at = once[1] end
- if at > once[1] then r[4] = at end
- return copy_(r, 0, 4)
+ if at >= 9007199254740992 then at, unknown = once[1], true end
+ if at > once[1] and not unknown then r[4] = at end
+ return copy_(r, 0, 4), at
 end
 F.policy_Gap = function(amount, size, window) return ceil((amount * window) / size) end -- internal/policy/pace.go:19
 F.meter_Meter_add = function(m, d, r, t, amount) -- internal/meter/charge.go:91
@@ -4026,6 +4031,9 @@ F.pool_Pool_estimate = function(in_, d, r, before, need) -- internal/pool/serve.
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
  if d[9] ~= 0 then at = min(at, once[156] > once[1] and once[156] or once[1]) end
  return at
+end
+F.pool_depends = function(in_, d, r, now_, amount) -- internal/pool/serve.go:271
+ return d[9] == 0 and F.pool_inst_room(in_, d, r, amount) < amount and F.pool_inst_readyAt(in_, d, r, now_, amount) >= 9007199254740992
 end
 F.pool_holdCode = function(ph) -- internal/pool/pauses.go:315
  local t1_ = ph
