@@ -7,8 +7,6 @@
 // exhausted quota are not checked.
 package pause
 
-import "math/bits"
-
 // Phase is the current state of a gate.
 type Phase uint8
 
@@ -17,7 +15,7 @@ const (
 	Open    Phase = iota
 	Paused        // no request goes before Until
 	Probing       // one request goes, the others wait for its outcome
-	Ramping       // a number of requests goes that doubles every half second
+	Ramping       // requests go one by one, faster and faster
 )
 
 func (p Phase) String() string {
@@ -28,8 +26,6 @@ func (p Phase) String() string {
 const (
 	second     = 1_000_000
 	silence    = 2 * second       // a probe without a refusal by then has succeeded
-	rampStep   = second / 2       // the ramp doubles this often
-	rampSteps  = 20               // after that, a million a step is no bound
 	maxBlanks  = 3                // consecutive probes without a result
 	maxHint    = 24 * 3600e6      // longest pause that a hint can cause
 	maxOutage  = 31 * 24 * 3600e6 // longest pause for an exhausted quota; a longer hint is a mistake
@@ -65,8 +61,7 @@ type State struct {
 	probeAt   int64
 	nextProbe int64 // no probe goes before this time; if a pause ends earlier, it has no probes
 	every     int64 // time between probes of a long pause
-	rampFrom  int64 // start of the ramp; 0: the first grant starts it
-	sent      int64 // grants since rampFrom
+	up        ramp
 }
 
 // Idle reports whether the state is as good as a new one. By then all responses to requests from before the pause
@@ -78,7 +73,7 @@ func (g *State) Idle(t int64) bool {
 // Abandoned reports whether the pause ended long ago without any outcome since: no success, no refusal, and no probe
 // is out. Allow has been called for t.
 func (g *State) Abandoned(t int64) bool {
-	return g.Phase != Paused && g.probe == 0 && t-max(g.Since, g.Until) >= abandoned
+	return g.Phase != Paused && g.probe == 0 && t-max(g.Since, g.Until, g.up.last) >= abandoned
 }
 
 // Verdict is the result of Allow.
@@ -98,10 +93,13 @@ func (g *State) pass(t int64) {
 		g.Phase, g.probe, g.blanks, g.nextProbe = Probing, 0, 0, 0
 	}
 	if g.Phase == Probing && g.probe != 0 && t >= g.probeAt+silence {
-		g.ramp(g.probeAt + silence)
+		g.ramp(g.probeAt+silence, g.probeAt)
 	}
-	if g.Phase == Ramping && g.rampFrom != 0 && (t-g.rampFrom)/rampStep >= rampSteps {
-		g.Phase = Open
+	if g.Phase == Ramping {
+		g.up.pass(t)
+		if g.up.over(t) {
+			g.Phase, g.up.unknown = Open, false
+		}
 	}
 }
 
@@ -119,12 +117,8 @@ func (g *State) Allow(t int64) Verdict {
 		v.OK = t >= g.nextProbe
 		return v
 	case Ramping:
-		if g.rampFrom == 0 {
-			return Verdict{OK: true, Phase: Ramping}
-		}
-		step := (t - g.rampFrom) / rampStep
-		v := until(Ramping, g.rampFrom+(step+1)*rampStep)
-		v.OK = g.sent < 1<<step
+		v := until(Ramping, g.up.next())
+		v.OK = t >= v.Next
 		return v
 	}
 	return Verdict{OK: true}
@@ -138,10 +132,6 @@ func (g *State) NextProbe() int64 {
 	return g.nextProbe
 }
 
-// Behind estimates how long after the first request the one behind n others goes when a gate opens. The ramp
-// doubles.
-func Behind(n int64) int64 { return rampStep * int64(bits.Len64(uint64(max(n, 0)))) }
-
 // Sent records a grant that Allow let through.
 func (g *State) Sent(t int64, ticket int32) {
 	switch g.Phase {
@@ -150,39 +140,59 @@ func (g *State) Sent(t int64, ticket int32) {
 	case Probing:
 		g.probe, g.probeAt = ticket, t
 	case Ramping:
-		if g.rampFrom == 0 {
-			g.rampFrom = t
-		}
-		g.sent++
+		g.up.grant(t)
 	}
 }
 
-// LimitsBind ends a ramp, because limits hold requests back now.
+// LimitsBind ends a ramp where limits are known, because they hold requests back now.
 func (g *State) LimitsBind() {
-	if g.Phase == Ramping {
+	if g.Phase == Ramping && !g.up.unknown {
 		g.Phase = Open
 	}
 }
 
-// StartRamp makes a pool with unknown limits start slowly.
-func (g *State) StartRamp() { g.Phase, g.rampFrom, g.sent = Ramping, 0, 0 }
+// StartRamp makes requests of unknown limits start slowly.
+func (g *State) StartRamp(t int64) {
+	g.Phase, g.Until = Ramping, t
+	g.up.unknown = true
+	g.up.begin(t, 0)
+}
+
+// Unknown reports whether no limit is known for the requests.
+func (g *State) Unknown() bool { return g.up.unknown }
+
+// Untouched reports whether the state is that of a new record.
+func (g *State) Untouched() bool { return g.Phase == Open && g.Since == 0 && g.Until == 0 }
+
+// Follow makes a new state continue the ramp of another, which covers the same requests.
+func (g *State) Follow(of *State) { g.up = of.up }
 
 // LimitsKnown ends the ramp of StartRamp, because a response has stated limits. A ramp after a pause continues,
 // because the provider has refused requests since.
 func (g *State) LimitsKnown() {
+	g.up.unknown, g.up.most, g.up.even = false, 0, false
 	if g.Phase == Ramping && g.Since == 0 {
 		g.Phase = Open
 	}
 }
 
-func (g *State) ramp(t int64) {
-	g.Phase, g.rampFrom, g.sent, g.probe = Ramping, t, 0, 0
+// Settled reports whether requests go as if there had been no pause. That is so before, and when its ramp has lasted
+// so long that known limits would have ended it. Allow has been called for t.
+func (g *State) Settled(t int64) bool {
+	return g.Phase == Open || g.Phase == Ramping && g.up.from != 0 && t-g.up.from >= rampSteps*rampStep
+}
+
+// ramp starts the ramp after a pause at t. probe is when the probe went that ended it, or 0.
+func (g *State) ramp(t, probe int64) {
+	g.Phase, g.probe = Ramping, 0
+	g.up.begin(t, probe)
 }
 
 // Throttled records a refusal of a request granted at granted. hint is the provider's own, or 0. It reports whether
 // the refusal counts. Only requests granted after the latest pause began count, so a burst counts once.
 func (g *State) Throttled(t, granted, hint int64, b Backoff) bool {
 	g.pass(t)
+	g.up.refuse(granted)
 	hint = plausible(hint)
 	if granted <= g.Since {
 		if g.Phase == Paused && hint > 0 {
@@ -285,7 +295,7 @@ func (g *State) Resume(t int64) {
 	g.pass(t)
 	if g.Phase == Paused || g.Phase == Probing {
 		g.Until = min(g.Until, t)
-		g.ramp(t)
+		g.ramp(t, 0)
 	}
 	g.Throttles, g.Overloads = 0, 0
 }
@@ -300,7 +310,11 @@ func (g *State) Succeeded(t, granted int64, ticket int32) {
 	g.Throttles, g.Overloads = 0, 0
 	if (g.Phase == Probing || g.Phase == Paused) && g.probe == ticket {
 		g.Until = min(g.Until, t)
-		g.ramp(t)
+		g.ramp(t, g.probeAt)
+		return
+	}
+	if g.Phase == Ramping && granted >= g.up.from {
+		g.up.acked++
 	}
 }
 
@@ -323,6 +337,6 @@ func (g *State) Lost(t int64, ticket int32, unsent bool) {
 	}
 	g.nextProbe = t + silence
 	if g.blanks++; g.blanks >= maxBlanks {
-		g.ramp(t)
+		g.ramp(t, 0)
 	}
 }

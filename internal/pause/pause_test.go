@@ -161,43 +161,9 @@ func TestUnsentProbeIsReplacedAtOnce(t *testing.T) {
 	}
 }
 
-func TestRampDoublesEveryHalfSecond(t *testing.T) {
-	var g State
-	g.StartRamp()
-	now := int64(5 * second)
-	total := int64(0)
-	for step := range int64(8) {
-		for g.Allow(now).OK {
-			g.Sent(now, 1)
-			total++
-		}
-		if total != 1<<step {
-			t.Fatalf("%d went within step %d, want %d", total, step, 1<<step)
-		}
-		if v := g.Allow(now); v.At != now+rampStep {
-			t.Fatalf("the next step is at %d", v.At)
-		}
-		now += rampStep
-	}
-	g.LimitsBind()
-	if g.Phase != Open || !g.Idle(1<<50) {
-		t.Error("the ramp goes on though limits bind")
-	}
-}
-
-func TestRampEndsByItself(t *testing.T) {
-	var g State
-	g.StartRamp()
-	g.Allow(50) // a look starts nothing
-	g.Sent(100, 1)
-	if v := g.Allow(100 + rampSteps*rampStep); !v.OK || g.Phase != Open {
-		t.Errorf("%+v in phase %v", v, g.Phase)
-	}
-}
-
 func TestStatedLimitsEndTheFirstRampOnly(t *testing.T) {
 	var g State
-	g.StartRamp()
+	g.StartRamp(1)
 	g.Sent(100, 1)
 	g.LimitsKnown()
 	if g.Phase != Open {

@@ -113,6 +113,9 @@ func (p *Pool) newInst(limit int, scope names) (int32, error) {
 		return 0, err
 	}
 	p.enroll(limit, scope, i)
+	if p.ramps(limit) && in.Cap == 0 && p.crowd[limit] != i && !p.anyKnown() {
+		p.startRamp(l.Per, scope.model, scope.key)
+	}
 	if name := scope.sole(l.Per); name != 0 {
 		first := &p.names.Tags(name)[ownTag]
 		in.next, *first = *first, i

@@ -144,7 +144,7 @@ func (p *Pool) learnSize(i int32, in *inst, d *meter.Def, l *store.Limit, size i
 	before := in.Cap
 	if err := in.Resize(d, size, burst); err == nil {
 		in.stated, in.seen = true, p.age()
-		p.limitsKnown()
+		p.limitKnown(in)
 		if in.Cap > before {
 			p.lose(i) // the added capacity may be spent too
 		}

@@ -167,15 +167,6 @@ func (p *Pool) limitsBind(who *names) {
 	}
 }
 
-// limitsKnown ends the ramp with which a pool of unknown limits begins.
-func (p *Pool) limitsKnown() {
-	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
-		if g := p.gates.At(i); g.scope == 0 {
-			g.LimitsKnown()
-		}
-	}
-}
-
 // strict returns where a higher class always goes first: after a pause, until its ramp is over. That is the whole pool,
 // or the lanes that the pause covers.
 func (p *Pool) strict() order.Strictness { return p.strictFrom(pause.Probing) }
@@ -186,7 +177,7 @@ func (p *Pool) strictFrom(phase pause.Phase) (s order.Strictness) {
 		g := p.gates.At(i)
 		g.Allow(p.now) // the pause may just be over
 		switch {
-		case g.Phase < phase || g.Phase == pause.Open:
+		case g.Phase < phase || g.Settled(p.now):
 		case g.scope == 0:
 			s.All = true
 		default:
@@ -200,7 +191,7 @@ func (p *Pool) strictFrom(phase pause.Phase) (s order.Strictness) {
 func (p *Pool) strictLane(lane order.LaneKey, phase pause.Phase) bool {
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		g := p.gates.At(i)
-		if g.covers(lane.Model, lane.Key) && g.Phase >= phase && g.Phase != pause.Open {
+		if g.covers(lane.Model, lane.Key) && g.Phase >= phase && !g.Settled(p.now) {
 			return true
 		}
 	}
@@ -216,8 +207,7 @@ func (p *Pool) holding(id store.ID) bool {
 		if t != 0 && !g.covers(tk.who.model, tk.who.key) {
 			continue
 		}
-		g.Allow(p.now) // its time may be over
-		if g.Phase != pause.Open {
+		if v := g.Allow(p.now); !v.OK || !g.Settled(p.now) {
 			return true
 		}
 	}
@@ -251,6 +241,9 @@ func (p *Pool) judge(op *store.Op, who names, granted int64, t int32) bool {
 // gateFor returns the pause record for the verdict of op, and sets its cause.
 func (p *Pool) gateFor(op *store.Op, who names) *pauseRec {
 	g := p.gates.At(p.pauseOf(op.Scope, who.model, who.key))
+	if g.Untouched() {
+		p.followRamp(g, who)
+	}
 	p.setCause(g, op, who.agent)
 	return g
 }

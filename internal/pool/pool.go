@@ -200,7 +200,7 @@ func open(space *flat.Space) *Pool {
 	return p
 }
 
-// start sets up a new pool. If no limit has a known size, the pool begins with a ramp.
+// start sets up a new pool. If no limit has a known size, each scope that the provider may limit begins with a ramp.
 func (p *Pool) start(spec store.Spec, now store.Time) error {
 	p.spec, p.now = spec, int64(now)
 	p.contact, p.awake = p.now, p.now
@@ -217,8 +217,8 @@ func (p *Pool) start(spec store.Spec, now store.Time) error {
 		p.setBy(i, spec.Member)
 	}
 	p.configure()
-	if !p.anyKnown() {
-		p.gates.At(p.pauseOf(0, 0, 0)).StartRamp()
+	if !p.anyKnown() && !p.rampsScopes() {
+		p.startRamp(0, 0, 0)
 	}
 	return nil
 }
@@ -246,8 +246,8 @@ func backoff(b store.Backoff) pause.Backoff {
 
 // anyKnown reports whether the spec gives some limit a size.
 func (p *Pool) anyKnown() bool {
-	for _, l := range p.spec.Limits {
-		if l.Size > 0 {
+	for i := range p.spec.Limits {
+		if p.spec.Limits[i].Size > 0 {
 			return true
 		}
 	}

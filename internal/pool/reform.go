@@ -153,6 +153,9 @@ func (p *Pool) Reform(spec store.Spec, alone bool) error {
 		return err
 	}
 	p.respan()
+	if p.anyKnown() {
+		p.endRamps()
+	}
 	if replaces {
 		heir := p.heirs(stay)
 		if restates {

@@ -189,8 +189,7 @@ func (p *Pool) gateStates() []store.PauseState {
 	var list []store.PauseState
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		g := p.gates.At(i)
-		g.Allow(p.now)
-		if g.Phase == pause.Open {
+		if v := g.Allow(p.now); v.OK && g.Settled(p.now) {
 			continue
 		}
 		st := store.PauseState{

@@ -269,18 +269,13 @@ func unknownSizes(s *suite) {
 		}
 	})
 	s.test("a pool that knows no size ramps", spec(unknown), func(m *member) {
-		m.take(want("a", 1))
+		m.answer(m.take(want("a", 1)), store.VerdictOK)
 		for range 20 {
 			m.queue(want("a", 1))
 		}
-		for _, step := range []struct {
-			after time.Duration
-			total int
-		}{{500, 1}, {500, 3}, {500, 7}, {500, 15}} {
-			m.pass(step.after * time.Millisecond)
-			if len(m.grants) != step.total {
-				m.Fatalf("%d granted after %v, want %d", len(m.grants), m.elapsed(), step.total)
-			}
+		for _, total := range []int{1, 6, 16, 20} {
+			m.flow(500 * time.Millisecond)
+			m.only(total)
 		}
 	})
 	s.test("the ramp ends when an answer states the size", spec(unknown), func(m *member) {

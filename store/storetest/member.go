@@ -17,6 +17,7 @@ type member struct {
 	began   store.Time
 	streams map[store.ID]*stream
 	grants  []store.Result // collected, in the order in which they were told
+	flowed  int            // of them that flow has answered
 	gone    []store.ID     // told, but not granted
 
 	mu   sync.Mutex

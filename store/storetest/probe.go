@@ -190,7 +190,7 @@ func longPauses(s *suite) {
 		if g := m.onlyGate(); g.Phase != "ramping" || g.Consecutive != 0 {
 			m.Errorf("%+v", g)
 		}
-		m.pass(5 * time.Second)
+		m.flow(5 * time.Second)
 		m.only(10)
 	})
 	s.test("its silence does not", sp, func(m *member) {
@@ -245,43 +245,67 @@ func longPauses(s *suite) {
 	})
 }
 
-func ramps(s *suite) {
-	sp := spec(plenty())
-	doubles := func(m *member, from int) {
-		m.Helper()
-		for _, total := range []int{1, 2, 4, 8, 16, 32} {
+// flow lets time pass and answers every grant at once, with success.
+func (m *member) flow(d time.Duration) {
+	m.Helper()
+	m.collect()
+	for end := m.elapsed() + d; ; m.pass(min(10*time.Millisecond, end-m.elapsed())) {
+		for ; m.flowed < len(m.grants); m.flowed++ {
+			m.answered(store.Op{ID: m.grants[m.flowed].ID, Verdict: store.VerdictOK})
 			m.collect()
-			m.only(from + total)
-			m.pass(400 * time.Millisecond)
-			m.only(from + total)
-			m.pass(100 * time.Millisecond)
+		}
+		if m.elapsed() >= end {
+			return
 		}
 	}
-	s.test("grants double every half second after a probe", sp, func(m *member) {
+}
+
+func ramps(s *suite) {
+	sp := spec(plenty())
+	grows := func(m *member, totals ...int) {
+		m.Helper()
+		m.flow(10 * time.Millisecond)
+		for _, total := range totals {
+			m.only(total)
+			m.flow(500 * time.Millisecond)
+		}
+	}
+	s.test("grants come faster with every success after a probe", sp, func(m *member) {
 		m.paused(100)
 		m.pass(time.Minute)
-		m.answer(m.grants[0].ID, store.VerdictOK)
-		doubles(m, 1)
+		grows(m, 2, 5, 15, 25, 35)
 	})
 	s.test("and after a resume", sp, func(m *member) {
 		m.paused(100)
+		m.pass(time.Second)
 		m.ends(store.Op{Kind: store.OpResume})
-		doubles(m, 0)
+		grows(m, 1, 2, 7, 17, 27)
+	})
+	s.test("as many are under way as were accepted, and one more", sp, func(m *member) {
+		m.paused(100)
+		m.ends(store.Op{Kind: store.OpResume})
+		m.pass(1900 * time.Millisecond)
+		m.only(1) // two seconds of silence are a success
+		m.pass(1900 * time.Millisecond)
+		m.only(3)
+		for n := range 3 {
+			m.answer(m.grants[n].ID, store.VerdictOK)
+		}
+		m.pass(time.Second)
+		m.only(7)
 	})
 	s.test("class order is strict while it lasts", sp, func(m *member) {
 		m.ends(store.Op{Kind: store.OpPause, RetryAfter: time.Minute})
 		by := m.line("zzzzyyyyxxxx", classed)
 		m.pass(time.Minute)
-		m.answer(m.grants[0].ID, store.VerdictOK)
-		m.pass(5 * time.Second)
+		m.flow(5 * time.Second)
 		m.inOrder(by, "xxxxyyyyzzzz")
 	})
 	s.test("it ends when limits bind", spec(bucket(4, 4)), func(m *member) {
 		m.ends(store.Op{Kind: store.OpPause, RetryAfter: time.Minute})
 		m.crowd(60)
 		m.pass(time.Minute)
-		m.answer(m.grants[0].ID, store.VerdictOK)
-		m.pass(5 * time.Second)
+		m.flow(5 * time.Second)
 		if g := m.snapshot().Gates; len(g) != 0 {
 			m.Errorf("%+v", g)
 		}
@@ -292,8 +316,8 @@ func ramps(s *suite) {
 	s.test("a refusal in the middle pauses again", sp, func(m *member) {
 		m.paused(100)
 		m.pass(time.Minute)
-		m.answer(m.grants[0].ID, store.VerdictOK)
-		m.pass(1700 * time.Millisecond)
+		m.flow(1700 * time.Millisecond)
+		m.pass(300 * time.Millisecond)
 		n := len(m.grants)
 		m.answer(m.grants[n-1].ID, store.VerdictThrottled)
 		m.answer(m.grants[n-2].ID, store.VerdictThrottled)

@@ -16,7 +16,7 @@ local function begin()
  nothingChanged(known)
  known.slabs = { -- in the order of useSlabs
   slabOf('N', 3, {}), slabOf("A", 39, {}), slabOf("B", 13, {}), slabOf("C", 9, {}),
-  slabOf("D", 19, {}), slabOf("E", 17, {}), slabOf("F", 30, {}), slabOf("G", 27, {}),
+  slabOf("D", 67, {}), slabOf("E", 17, {}), slabOf("F", 30, {}), slabOf("G", 27, {}),
   slabOf("H", 14, {}, true), slabOf("I", 8, {}), slabOf("J", 29, {}), slabOf("K", 4, {}),
   slabOf("L", 14, {}), slabOf("M", 17, {}), slabOf("A'", 384, {}), slabOf("B'", 10, {}),
   slabOf("C'", 3, {}), slabOf("D'", 7, {}), slabOf("E'", 105, {'slot'}), slabOf("F'", 8, {}),
@@ -312,7 +312,7 @@ F.pool_Pool_dropStale = function() -- internal/pool/pauses.go:132
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  local next_ = g[19]
+  local next_ = g[67]
   F.pause_State_Allow(g, once[1])
   if F.pool_pauseRec_stale(g, once[1]) then F.pool_Pool_dropPause(i) end
   i = next_
@@ -695,7 +695,7 @@ F.pool_wheel_findNext = function(w, w_o) -- internal/pool/wheel.go:141
   n = n + 1
  end
 end
-F.pool_Pool_sweepSome = function(n) -- internal/pool/insts.go:323
+F.pool_Pool_sweepSome = function(n) -- internal/pool/insts.go:326
  for t1_ = 0, n - 1 do
   once[22] = once[22] + 1
   if once[22] >= slabEnd(S_insts) then
@@ -749,7 +749,7 @@ F.pool_Pool_weigh = function(at) -- internal/pool/members.go:262
  end
  F.pool_Pool_scheduleWithheld()
 end
-F.pause_State_Allow = function(g, t) -- internal/pause/pause.go:109
+F.pause_State_Allow = function(g, t) -- internal/pause/pause.go:107
  F.pause_State_pass(g, t)
  local t1_ = g[1]
  if t1_ == 1 then return {((t >= g[9]) and 1 or 0),1,g[2],g[9] < g[2] and g[9] or g[2]}
@@ -759,31 +759,29 @@ F.pause_State_Allow = function(g, t) -- internal/pause/pause.go:109
   v[1] = (t >= g[9]) and 1 or 0
   return copy_(v, 0, 4)
  elseif t1_ == 3 then
-  if g[11] == 0 then return {1,3,0,0} end
-  local step_ = quo(t - g[11], 500000)
-  local v = F.pause_until(3, g[11] + (step_ + 1) * 500000)
-  v[1] = (g[12] < (1 * 2^(step_))) and 1 or 0
+  local v = F.pause_until(3, F.pause_ramp_next(g, 10))
+  v[1] = (t >= v[4]) and 1 or 0
   return copy_(v, 0, 4)
  end
  return {1,0,0,0}
 end
 F.pool_pauseRec_stale = function(g, t) -- internal/pool/pauses.go:33
- return (g[1] == 0 and g[4] == 0 and g[5] == 0 and t - (g[3] > g[2] and g[3] or g[2]) >= 600000000) or (g[13] ~= 0 and (g[1] ~= 1 and g[6] == 0 and t - (g[3] > g[2] and g[3] or g[2]) >= 3600000000))
+ return (g[1] == 0 and g[4] == 0 and g[5] == 0 and t - (g[3] > g[2] and g[3] or g[2]) >= 600000000) or (g[61] ~= 0 and (g[1] ~= 1 and g[6] == 0 and t - max(g[3], g[2], g[13]) >= 3600000000))
 end
 F.pool_Pool_dropPause = function(i) -- internal/pool/pauses.go:95
  local g = S_gates[i] or ld(S_gates, i)
- if g[18] ~= 0 then
-  local t1_ = (S_gates[g[18]] or ld(S_gates, g[18]))
-  t1_[19] = g[19]
- else once[26] = g[19] end
- if g[19] ~= 0 then
-  local t2_ = (S_gates[g[19]] or ld(S_gates, g[19]))
-  t2_[18] = g[18]
+ if g[66] ~= 0 then
+  local t1_ = (S_gates[g[66]] or ld(S_gates, g[66]))
+  t1_[67] = g[67]
+ else once[26] = g[67] end
+ if g[67] ~= 0 then
+  local t2_ = (S_gates[g[67]] or ld(S_gates, g[67]))
+  t2_[66] = g[66]
  end
- if g[14] ~= 0 then F.flat_Names_Drop(g[14]) end
- if g[15] ~= 0 then F.flat_Names_Drop(g[15]) end
- if g[16] ~= 0 then F.flat_Names_Drop(g[16]) end
- if g[17] ~= 0 then F.flat_Names_Drop(g[17]) end
+ if g[62] ~= 0 then F.flat_Names_Drop(g[62]) end
+ if g[63] ~= 0 then F.flat_Names_Drop(g[63]) end
+ if g[64] ~= 0 then F.flat_Names_Drop(g[64]) end
+ if g[65] ~= 0 then F.flat_Names_Drop(g[65]) end
  slabFree(S_gates, i)
 end
 F.pool_Pool_acquire = function(i) -- internal/pool/acquire.go:9
@@ -979,7 +977,7 @@ F.pool_Pool_observe = function(op) -- internal/pool/learn.go:10
  end)
  op[46] = 3
 end
-F.pool_Pool_pause = function(op) -- internal/pool/pauses.go:273
+F.pool_Pool_pause = function(op) -- internal/pool/pauses.go:266
  if op[34] <= 0 then
   F.pool_refuse(op, 9, -1, 0)
   return 
@@ -993,12 +991,12 @@ F.pool_Pool_pause = function(op) -- internal/pool/pauses.go:273
  end)
  op[46] = 3
 end
-F.pool_Pool_resume = function(op) -- internal/pool/pauses.go:293
+F.pool_Pool_resume = function(op) -- internal/pool/pauses.go:286
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if g[13] ~= 0 or not (once[148] ~= 0 and once[1] - once[148] < 3000000) then F.pause_State_Resume(g, once[1]) end
-  i = (S_gates[i] or ld(S_gates, i))[19]
+  if g[61] ~= 0 or not (once[148] ~= 0 and once[1] - once[148] < 3000000) then F.pause_State_Resume(g, once[1]) end
+  i = (S_gates[i] or ld(S_gates, i))[67]
  end
  op[46] = 3
 end
@@ -1259,7 +1257,7 @@ F.meter_Meter_SettleAll = function(m, d, r, t, gone, adds, backs) -- internal/me
   end
  else F.meter_Meter_add(m, d, r, t, adds - backs) end
 end
-F.pool_names_sole = function(n, n_o, per) -- internal/pool/insts.go:220
+F.pool_names_sole = function(n, n_o, per) -- internal/pool/insts.go:223
  local t1_ = per
  if t1_ == 1 then return n[n_o+1]
  elseif t1_ == 4 then return n[n_o+3]
@@ -1268,12 +1266,12 @@ F.pool_names_sole = function(n, n_o, per) -- internal/pool/insts.go:220
  elseif t1_ == 16 then return n[n_o+5] end
  return 0
 end
-F.pool_Pool_ownOf = function(limit, name) -- internal/pool/insts.go:211
+F.pool_Pool_ownOf = function(limit, name) -- internal/pool/insts.go:214
  local i = (S_names[name] or ld(S_names, name))[3]
  while i ~= 0 and (S_insts[i] or ld(S_insts, i))[11] ~= (limit % 256) do i = (S_insts[i] or ld(S_insts, i))[19] end
  return i
 end
-F.pool_Pool_findInst = function(limit, scope, scope_o) -- internal/pool/insts.go:197
+F.pool_Pool_findInst = function(limit, scope, scope_o) -- internal/pool/insts.go:200
  local name = F.pool_names_sole(scope, scope_o, (S_limits[limit+1] or ld(S_limits, limit+1))[7])
  if name ~= 0 then return F.pool_Pool_ownOf(limit, name) end
  local h = F.pool_scopeHash(limit, scope, scope_o)
@@ -1285,7 +1283,7 @@ F.pool_Pool_findInst = function(limit, scope, scope_o) -- internal/pool/insts.go
  end
  return 0
 end
-F.pool_scoped = function(who, who_o, per) -- internal/pool/insts.go:237
+F.pool_scoped = function(who, who_o, per) -- internal/pool/insts.go:240
  if per == 1 then return {who[who_o+1],0,0,0,0} end
  local s = {0,0,0,0,0}
  if band(per, 1) ~= 0 then s[1] = who[who_o+1] end
@@ -1669,10 +1667,10 @@ F.pool_Pool_pausesLost = function(t, tk, unsent) -- internal/pool/pauses.go:153
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if ((band(g[13], 4) == 0 or g[14] == tk[12]) and (band(g[13], 16) == 0 or g[15] == tk[14])) then
+  if ((band(g[61], 4) == 0 or g[62] == tk[12]) and (band(g[61], 16) == 0 or g[63] == tk[14])) then
    F.pause_State_Lost(g, once[1], t, unsent)
   end
-  i = (S_gates[i] or ld(S_gates, i))[19]
+  i = (S_gates[i] or ld(S_gates, i))[67]
  end
 end
 F.pool_Pool_lapse = function(tk) -- internal/pool/lifecycle.go:371
@@ -1693,7 +1691,7 @@ F.pool_Pool_finish = function(t, tk) -- internal/pool/lifecycle.go:269
  once[5] = once[5] - 1
  F.pool_Pool_end(t, tk)
 end
-F.pool_Pool_spare = function(i) -- internal/pool/insts.go:313
+F.pool_Pool_spare = function(i) -- internal/pool/insts.go:316
  local in_ = S_insts[i] or ld(S_insts, i)
  if in_[16] > 0 or (floor(once[1] / 2^(20)) % 4294967296) - in_[17] < F.pool_Pool_keepFor(in_) or (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] == 0 then
   return false
@@ -1701,7 +1699,7 @@ F.pool_Pool_spare = function(i) -- internal/pool/insts.go:313
  local _, _, r = F.pool_Pool_touch(i)
  return (in_[4] == 0 and in_[5] == 0 and in_[9] == 0) and (r == nil or (r[3] == 0 and r[4] == 0 and r[5] == 0))
 end
-F.pool_Pool_dropInst = function(i) -- internal/pool/insts.go:126
+F.pool_Pool_dropInst = function(i) -- internal/pool/insts.go:129
  local in_ = S_insts[i] or ld(S_insts, i)
  local name = F.pool_names_sole(in_, 22, (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7])
  if name ~= 0 then
@@ -1814,12 +1812,22 @@ F.pool_Pool_scheduleWithheld = function() -- internal/pool/members.go:233
   if once[155] == 0 or at < once[155] then once[155] = at end
  end
 end
-F.pause_State_pass = function(g, t) -- internal/pause/pause.go:96
+F.pause_State_pass = function(g, t) -- internal/pause/pause.go:91
  if g[1] == 1 and t >= g[2] then g[1], g[6], g[7], g[9] = 2, 0, 0, 0 end
- if g[1] == 2 and g[6] ~= 0 and t >= g[8] + 2000000 then F.pause_State_ramp(g, g[8] + 2000000) end
- if g[1] == 3 and g[11] ~= 0 and quo(t - g[11], 500000) >= 20 then g[1] = 0 end
+ if g[1] == 2 and g[6] ~= 0 and t >= g[8] + 2000000 then F.pause_State_ramp(g, g[8] + 2000000, g[8]) end
+ if g[1] == 3 then
+  F.pause_ramp_pass(g, 10, t)
+  if F.pause_ramp_over(g, 10, t) then g[1], g[11] = 0, 0 end
+ end
 end
-F.pause_until = function(phase, at) return {0,phase,at,at} end -- internal/pause/pause.go:93
+F.pause_until = function(phase, at) return {0,phase,at,at} end -- internal/pause/pause.go:88
+F.pause_ramp_next = function(r, r_o) -- internal/pause/ramp.go:98
+ local at = ((r[r_o+3] == 0) and 0 or r[r_o+3] + F.pause_gap(min(r[r_o+6], (min(r[r_o+5] > r[r_o+11] and r[r_o+5] or r[r_o+11], r[r_o+4])))))
+ if r[r_o+4] - (min(r[r_o+5] > r[r_o+11] and r[r_o+5] or r[r_o+11], r[r_o+4])) > (min(r[r_o+6], (min(r[r_o+5] > r[r_o+11] and r[r_o+5] or r[r_o+11], r[r_o+4])))) then
+  at = max(at, r[r_o+2] + (r[r_o+7] + 1) * 500000)
+ end
+ return max(at, F.pause_ramp_bound(r, r_o))
+end
 F.pool_Pool_valid = function(op) -- internal/pool/acquire.go:70
  if max(#op[4], #op[5], #op[6], #op[7], #op[8]) > 256 then return false end
  for k = 0, cfg[4] - 1 do if u64(op[k+13]) > 1099511627776 then return false end end
@@ -1892,12 +1900,12 @@ F.pool_Pool_pausesAllow = function(model, key) -- internal/pool/pauses.go:113
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
   local v = F.pause_State_Allow(g, once[1])
-  if not (v[1] ~= 0 or not ((band(g[13], 4) == 0 or g[14] == model) and (band(g[13], 16) == 0 or g[15] == key))) then
+  if not (v[1] ~= 0 or not ((band(g[61], 4) == 0 or g[62] == model) and (band(g[61], 16) == 0 or g[63] == key))) then
    local next_ = all[4] > v[4] and all[4] or v[4]
    if all[1] ~= 0 or v[3] > all[3] then all = copy_(v, 0, 4) end
    all[4] = next_
   end
-  i = (S_gates[i] or ld(S_gates, i))[19]
+  i = (S_gates[i] or ld(S_gates, i))[67]
  end
  return copy_(all, 0, 4)
 end
@@ -2050,7 +2058,7 @@ F.pool_wheel_remove = function(w, w_o, t) -- internal/pool/wheel.go:51
  t[6], t[20], t[21] = 0, 0, 0
  w[w_o+4] = w[w_o+4] - 1
 end
-F.pool_Pool_touchCharge = function(c, c_o) -- internal/pool/insts.go:278
+F.pool_Pool_touchCharge = function(c, c_o) -- internal/pool/insts.go:281
  local in_, d, r = F.pool_Pool_meterOf(c, c_o)
  F.meter_Meter_Advance(in_, d, r, once[1])
  return in_, d, r
@@ -2157,16 +2165,16 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go
   until true
  end
 end
-F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses.go:229
+F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses.go:219
  local hint, t1_ = quo(op[34], 1000), op[33]
  if t1_ == 1 then
   local i = once[26]
   while i ~= 0 do
    local g = S_gates[i] or ld(S_gates, i)
-   if ((band(g[13], 4) == 0 or g[14] == who[who_o+3]) and (band(g[13], 16) == 0 or g[15] == who[who_o+5])) then
+   if ((band(g[61], 4) == 0 or g[62] == who[who_o+3]) and (band(g[61], 16) == 0 or g[63] == who[who_o+5])) then
     F.pause_State_Succeeded(g, once[1], granted, t)
    end
-   i = (S_gates[i] or ld(S_gates, i))[19]
+   i = (S_gates[i] or ld(S_gates, i))[67]
   end
  elseif t1_ == 2 then
   local g = F.pool_Pool_gateFor(op, who, who_o)
@@ -2250,7 +2258,7 @@ F.pool_Pool_spend = function(t, tk) -- internal/pool/lifecycle.go:302
  end
  F.pool_Pool_end(t, tk)
 end
-F.pool_Pool_withNames = function(op, f) -- internal/pool/pauses.go:303
+F.pool_Pool_withNames = function(op, f) -- internal/pool/pauses.go:296
  local who = {F.flat_Names_Hold(sub(op[4], 1, (#op[4] < 256 and #op[4] or 256))),0,F.flat_Names_Hold(sub(op[6], 1, (#op[6] < 256 and #op[6] or 256))),0,F.flat_Names_Hold(sub(op[8], 1, (#op[8] < 256 and #op[8] or 256)))}
  f(who, 0)
  if who[1] ~= 0 then F.flat_Names_Drop(who[1]) end
@@ -2263,10 +2271,10 @@ F.pool_Pool_since = function(scope, who, who_o) -- internal/pool/learn.go:41
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if g[13] == scope and g[14] == model and g[15] == key and (F.pause_State_Allow(g, once[1]))[2] == 1 then
+  if g[61] == scope and g[62] == model and g[63] == key and (F.pause_State_Allow(g, once[1]))[2] == 1 then
    return g[3]
   end
-  i = (S_gates[i] or ld(S_gates, i))[19]
+  i = (S_gates[i] or ld(S_gates, i))[67]
  end
  return once[1]
 end
@@ -2298,42 +2306,42 @@ F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:48
   local i = once[26]
   while i ~= 0 do
    local g = S_gates[i] or ld(S_gates, i)
-   if g[13] == scope and g[14] == model and g[15] == key then return i end
-   i = (S_gates[i] or ld(S_gates, i))[19]
+   if g[61] == scope and g[62] == model and g[63] == key then return i end
+   i = (S_gates[i] or ld(S_gates, i))[67]
   end
  end
  if slabLen(S_gates) >= 256 and scope ~= 0 then return F.pool_Pool_pauseOf(0, 0, 0) end
  F.pool_Pool_splitLanes(scope)
  local i = slabNew(S_gates)
  local g = S_gates[i] or ld(S_gates, i)
- g[13], g[14], g[15] = scope, model ~= 0 and F.flat_Names_Keep(model) or 0, key ~= 0 and F.flat_Names_Keep(key) or 0
- g[19] = once[26]
- if g[19] ~= 0 then
-  local t1_ = (S_gates[g[19]] or ld(S_gates, g[19]))
-  t1_[18] = i
+ g[61], g[62], g[63] = scope, model ~= 0 and F.flat_Names_Keep(model) or 0, key ~= 0 and F.flat_Names_Keep(key) or 0
+ g[67] = once[26]
+ if g[67] ~= 0 then
+  local t1_ = (S_gates[g[67]] or ld(S_gates, g[67]))
+  t1_[66] = i
  end
  once[26] = i
  return i
 end
-F.pool_Pool_setCause = function(g, op, agent) -- internal/pool/pauses.go:259
+F.pool_Pool_setCause = function(g, op, agent) -- internal/pool/pauses.go:252
  local cause = op[38]
  if cause == "" then cause = F.store_Verdict_String(op[33]) end
- local old = g[16]
- g[16] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
+ local old = g[64]
+ g[64] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  if old ~= 0 then F.flat_Names_Drop(old) end
- old = g[17]
- g[17] = agent ~= 0 and F.flat_Names_Keep(agent) or 0
+ old = g[65]
+ g[65] = agent ~= 0 and F.flat_Names_Keep(agent) or 0
  if old ~= 0 then F.flat_Names_Drop(old) end
 end
-F.pause_State_Pause = function(g, t, wait) -- internal/pause/pause.go:256
+F.pause_State_Pause = function(g, t, wait) -- internal/pause/pause.go:266
  F.pause_State_pass(g, t)
  F.pause_State_hold(g, t, wait < 2678400000000 and wait or 2678400000000)
 end
-F.pause_State_Resume = function(g, t) -- internal/pause/pause.go:284
+F.pause_State_Resume = function(g, t) -- internal/pause/pause.go:294
  F.pause_State_pass(g, t)
  if g[1] == 1 or g[1] == 2 then
   g[2] = g[2] < t and g[2] or t
-  F.pause_State_ramp(g, t)
+  F.pause_State_ramp(g, t, 0)
  end
  g[4], g[5] = 0, 0
 end
@@ -2549,7 +2557,7 @@ F.order_Queue_Heads = function(strict, each) -- internal/order/heads.go:37
  end
  return T[3]
 end
-F.pool_Pool_strict = function() return F.pool_Pool_strictFrom(2) end -- internal/pool/pauses.go:181
+F.pool_Pool_strict = function() return F.pool_Pool_strictFrom(2) end -- internal/pool/pauses.go:172
 F.pool_Pool_findRival = function(heads) -- internal/pool/serve.go:101
  once[10] = 0
  if cfg[52] == 0 or cfg[28] == 0 then return 0 end
@@ -2683,10 +2691,10 @@ F.pool_Pool_limitsBind = function(who, who_o) -- internal/pool/pauses.go:162
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if ((band(g[13], 4) == 0 or g[14] == who[who_o+3]) and (band(g[13], 16) == 0 or g[15] == who[who_o+5])) then
+  if ((band(g[61], 4) == 0 or g[62] == who[who_o+3]) and (band(g[61], 16) == 0 or g[63] == who[who_o+5])) then
    F.pause_State_LimitsBind(g)
   end
-  i = (S_gates[i] or ld(S_gates, i))[19]
+  i = (S_gates[i] or ld(S_gates, i))[67]
  end
 end
 F.pool_Pool_admit = function(t) -- internal/pool/serve.go:239
@@ -2708,16 +2716,16 @@ F.pool_Pool_admit = function(t) -- internal/pool/serve.go:239
  local t2_ = T[2]
  t2_[#t2_+1] = copy_(tk, 0, 2)
 end
-F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:212
+F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:203
  local t, tk = F.pool_Pool_find(id, id_o)
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if not (t ~= 0 and not ((band(g[13], 4) == 0 or g[14] == tk[12]) and (band(g[13], 16) == 0 or g[15] == tk[14]))) then
-   F.pause_State_Allow(g, once[1])
-   if g[1] ~= 0 then return true end
+  if not (t ~= 0 and not ((band(g[61], 4) == 0 or g[62] == tk[12]) and (band(g[61], 16) == 0 or g[63] == tk[14]))) then
+   local v = F.pause_State_Allow(g, once[1])
+   if v[1] == 0 or not (g[1] == 0 or (g[1] == 3 and g[12] ~= 0 and once[1] - g[12] >= 10000000)) then return true end
   end
-  i = (S_gates[i] or ld(S_gates, i))[19]
+  i = (S_gates[i] or ld(S_gates, i))[67]
  end
  return false
 end
@@ -3108,7 +3116,7 @@ F.pool_Pool_unsent = function(tk) -- internal/pool/history.go:131
   for k = 0, tk[25] - 1 do F.pool_Pool_settled(tk, tk, (k)*5+35, -tk[(k)*5+36]) end
  end
 end
-F.pause_State_Lost = function(g, t, ticket, unsent) -- internal/pause/pause.go:309
+F.pause_State_Lost = function(g, t, ticket, unsent) -- internal/pause/pause.go:323
  F.pause_State_pass(g, t)
  if (g[1] ~= 2 and g[1] ~= 1) or g[6] ~= ticket then return end
  g[6] = 0
@@ -3119,7 +3127,7 @@ F.pause_State_Lost = function(g, t, ticket, unsent) -- internal/pause/pause.go:3
  if unsent then return end
  g[9] = t + 2000000
  g[7] = g[7] + 1
- if g[7] >= 3 then F.pause_State_ramp(g, t) end
+ if g[7] >= 3 then F.pause_State_ramp(g, t, 0) end
 end
 F.meter_Meter_Lapse = function(m, d, r, due, c, c_o) -- internal/meter/charge.go:151
  F.meter_Meter_Advance(m, d, r, due)
@@ -3135,7 +3143,7 @@ F.pool_Pool_keepFor = function(in_) -- internal/pool/crowd.go:114
  elseif 2 * once[in_[11]+65] > F.pool_Pool_mostMeters(in_[11]) then return 600 end
  return 4294967295
 end
-F.pool_Pool_touch = function(i) -- internal/pool/insts.go:261
+F.pool_Pool_touch = function(i) -- internal/pool/insts.go:264
  local in_ = S_insts[i] or ld(S_insts, i)
  local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
  F.meter_Meter_Advance(in_, d, r, once[1])
@@ -3171,7 +3179,41 @@ F.meter_Meter_Rerate = function(m, d) -- internal/meter/withheld.go:34
   F.meter_Meter_clamp(m, d)
  end
 end
-F.pause_State_ramp = function(g, t) g[1], g[11], g[12], g[6] = 3, t, 0, 0 end -- internal/pause/pause.go:178
+F.pause_State_ramp = function(g, t, probe) -- internal/pause/pause.go:186
+ g[1], g[6] = 3, 0
+ F.pause_ramp_begin(g, 10, t, probe)
+end
+F.pause_ramp_pass = function(r, r_o, t) -- internal/pause/ramp.go:75
+ if r[r_o+2] == 0 then return end
+ local steps = quo(t - r[r_o+2], 500000)
+ local k = min(steps - r[r_o+7], 4)
+ while k > 0 do
+  local i = 3
+  while i > 0 do
+   r[r_o+i+8] = r[r_o+(i - 1)+8]
+   i = i - 1
+  end
+  r[r_o+8] = r[r_o+4]
+  k = k - 1
+ end
+ r[r_o+7] = steps > r[r_o+7] and steps or r[r_o+7]
+end
+F.pause_ramp_over = function(r, r_o, t) -- internal/pause/ramp.go:90
+ if r[r_o+1] ~= 0 then
+  return r[r_o+13] == 0 and (min(r[r_o+6], (min(r[r_o+5] > r[r_o+11] and r[r_o+5] or r[r_o+11], r[r_o+4])))) >= 5000
+ end
+ return r[r_o+2] ~= 0 and t - r[r_o+2] >= 10000000
+end
+F.pause_ramp_bound = function(r, r_o) -- internal/pause/ramp.go:115
+ local at = 0
+ if r[r_o+13] > 0 and r[r_o+4] >= r[r_o+13] then
+  at = r[r_o+fmod(quo(r[r_o+4] - r[r_o+13] + r[r_o+18] - 1, r[r_o+18]), 32)+19] + r[r_o+14]
+ end
+ if r[r_o+15] ~= 0 and r[r_o+3] ~= 0 then
+  at = max(at, r[r_o+3] + ((r[r_o+14] - fmod(r[r_o+14], r[r_o+13])) / r[r_o+13]))
+ end
+ return at
+end
 F.pool_Pool_callerOf = function(agent) -- internal/pool/crowd.go:126
  if (S_names[agent] or ld(S_names, agent))[2] == 0 and slabLen(S_crecs) >= 32768 then agent = once[113] end
  return F.pool_callers_of(agent)
@@ -3181,7 +3223,7 @@ F.pool_Pool_heard = function(caller, class) -- internal/pool/leases.go:27
  rec[9], rec[2] = class, (floor(once[1] / 2^(20)) % 4294967296)
  if cfg[49] > 0 then once[class+11] = max(once[class+11], once[1] + cfg[49]) end
 end
-F.pool_Pool_instOf = function(limit, who, who_o) -- internal/pool/insts.go:173
+F.pool_Pool_instOf = function(limit, who, who_o) -- internal/pool/insts.go:176
  local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
  if per == 0 then return unscoped[limit][1] end
  local scope = F.pool_scoped(who, who_o, per)
@@ -3196,10 +3238,10 @@ F.pool_Pool_instOf = function(limit, who, who_o) -- internal/pool/insts.go:173
   scope = F.pool_Pool_crowdScope(per)
  end
  local i, err = F.pool_Pool_newInst(limit, scope, 0)
- if err and true or false then error("sluice: broken: internal/pool/insts.go:191") end
+ if err and true or false then error("sluice: broken: internal/pool/insts.go:194") end
  return i
 end
-F.pool_inst_room = function(in_, d, r, amount) -- internal/pool/insts.go:286
+F.pool_inst_room = function(in_, d, r, amount) -- internal/pool/insts.go:289
  local room = F.meter_Meter_Room(in_, d, r)
  if room < amount and F.meter_Meter_Used(in_, d, r) == 0 and amount <= in_[1] - ((d[9] == 0) and 0 or quo(mul(in_[1], d[9]), 4096)) then
   return amount
@@ -3216,7 +3258,7 @@ F.pool_Pool_keptFrom = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.go
  if F.pool_Pool_binds(in_, d) then return F.pool_Pool_keptOfFlow(tk, c, c_o, in_, d, r) end
  return 0, 0
 end
-F.pool_Pool_meterOf = function(c, c_o) -- internal/pool/insts.go:269
+F.pool_Pool_meterOf = function(c, c_o) -- internal/pool/insts.go:272
  local u = unscoped[c[c_o+5]]
  if u[2] ~= nil then return u[2], F.pool_Pool_defOf(u[2]), u[3] end
  local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
@@ -3240,10 +3282,10 @@ F.pool_Pool_pausesSent = function(t, tk) -- internal/pool/pauses.go:144
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if ((band(g[13], 4) == 0 or g[14] == tk[12]) and (band(g[13], 16) == 0 or g[15] == tk[14])) then
+  if ((band(g[61], 4) == 0 or g[62] == tk[12]) and (band(g[61], 16) == 0 or g[63] == tk[14])) then
    F.pause_State_Sent(g, once[1], t)
   end
-  i = (S_gates[i] or ld(S_gates, i))[19]
+  i = (S_gates[i] or ld(S_gates, i))[67]
  end
 end
 F.pool_Pool_sent = function(tk) -- internal/pool/history.go:103
@@ -3433,7 +3475,7 @@ F.pool_Pool_learnSize = function(i, in_, d, l, size) -- internal/pool/learn.go:1
  local before, err = in_[1], F.meter_Meter_Resize(in_, d, size, burst)
  if not err then
   in_[13], in_[17] = 1, (floor(once[1] / 2^(20)) % 4294967296)
-  F.pool_Pool_limitsKnown()
+  F.pool_Pool_limitKnown(in_)
   if in_[1] > before then F.pool_Pool_lose(i) end
  end
 end
@@ -3588,22 +3630,26 @@ F.pool_Pool_follow = function(in_, o, made, tk) -- internal/pool/follow.go:112
  F.meter_Meter_Sync(in_, d, r, once[1], used + unseen)
  m[19] = 1
 end
-F.pause_State_Succeeded = function(g, t, granted, ticket) -- internal/pause/pause.go:295
+F.pause_State_Succeeded = function(g, t, granted, ticket) -- internal/pause/pause.go:305
  F.pause_State_pass(g, t)
  if granted <= g[3] then return end
  g[4], g[5] = 0, 0
  if (g[1] == 2 or g[1] == 1) and g[6] == ticket then
   g[2] = g[2] < t and g[2] or t
-  F.pause_State_ramp(g, t)
+  F.pause_State_ramp(g, t, g[8])
+  return 
  end
+ if g[1] == 3 and granted >= g[12] then g[15] = g[15] + 1 end
 end
-F.pool_Pool_gateFor = function(op, who, who_o) -- internal/pool/pauses.go:252
+F.pool_Pool_gateFor = function(op, who, who_o) -- internal/pool/pauses.go:242
  local g = S_gates[F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5]))
+ if (g[1] == 0 and g[3] == 0 and g[2] == 0) then F.pool_Pool_followRamp(g, who, who_o) end
  F.pool_Pool_setCause(g, op, who[who_o+1])
  return g
 end
-F.pause_State_Throttled = function(g, t, granted, hint, b, b_o) -- internal/pause/pause.go:184
+F.pause_State_Throttled = function(g, t, granted, hint, b, b_o) -- internal/pause/pause.go:193
  F.pause_State_pass(g, t)
+ F.pause_ramp_refuse(g, 10, granted)
  hint = ((hint > 2678400000000) and 0 or hint)
  if granted <= g[3] then
   if g[1] == 1 and hint > 0 then
@@ -3618,7 +3664,7 @@ F.pause_State_Throttled = function(g, t, granted, hint, b, b_o) -- internal/paus
  g[10] = b[b_o+3]
  return true
 end
-F.pause_State_Overloaded = function(g, t, granted, hint, b, b_o, every) -- internal/pause/pause.go:214
+F.pause_State_Overloaded = function(g, t, granted, hint, b, b_o, every) -- internal/pause/pause.go:224
  F.pause_State_pass(g, t)
  if granted <= g[3] then return false end
  g[5] = g[5] + 1
@@ -3627,7 +3673,7 @@ F.pause_State_Overloaded = function(g, t, granted, hint, b, b_o, every) -- inter
  g[10] = every
  return true
 end
-F.pause_State_Exhausted = function(g, t, granted, wait) -- internal/pause/pause.go:244
+F.pause_State_Exhausted = function(g, t, granted, wait) -- internal/pause/pause.go:254
  if ((wait > 2678400000000) and 0 or wait) <= 0 then return false end
  F.pause_State_pass(g, t)
  if granted > g[3] or g[1] == 1 then F.pause_State_hold(g, t, wait) end
@@ -3781,7 +3827,7 @@ F.pool_Pool_splitLanes = function(scope) -- internal/pool/pauses.go:71
   tk[17], tk[28] = F.order_Queue_Push((F.pool_Pool_position(tk)), i, costs, false), 0
  end
 end
-F.pause_State_hold = function(g, t, wait) -- internal/pause/pause.go:262
+F.pause_State_hold = function(g, t, wait) -- internal/pause/pause.go:272
  local quiet = t + wait
  if g[1] == 1 then quiet = quiet > g[9] and quiet or g[9] end
  F.pause_State_pause(g, t, max(t + wait, ((g[1] == 1) and g[2] or t)), quiet)
@@ -3924,19 +3970,19 @@ end
 F.order_rank_compare = function(a, a_o, b, b_o) -- internal/order/heads.go:23
  return firstOf(compare(a[a_o+1], b[b_o+1]), compare(a[a_o+2], b[b_o+2]), compare(a[a_o+3], b[b_o+3]))
 end
-F.pool_Pool_strictFrom = function(phase) -- internal/pool/pauses.go:184
+F.pool_Pool_strictFrom = function(phase) -- internal/pool/pauses.go:175
  local s, i = {0,false}, once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
   F.pause_State_Allow(g, once[1])
-  if g[1] < phase or g[1] == 0 then
-  elseif g[13] == 0 then s[1] = 1
+  if g[1] < phase or (g[1] == 0 or (g[1] == 3 and g[12] ~= 0 and once[1] - g[12] >= 10000000)) then
+  elseif g[61] == 0 then s[1] = 1
   else
    s[2] = function(lane)
     return F.pool_Pool_strictLane(lane, phase)
    end
   end
-  i = (S_gates[i] or ld(S_gates, i))[19]
+  i = (S_gates[i] or ld(S_gates, i))[67]
  end
  return copy_(s, 0, 2)
 end
@@ -3950,7 +3996,7 @@ F.order_Queue_ParkedBefore = function(w, on) -- internal/order/park.go:60
  end
  return false
 end
-F.pool_inst_readyAt = function(in_, d, r, t, amount) -- internal/pool/insts.go:295
+F.pool_inst_readyAt = function(in_, d, r, t, amount) -- internal/pool/insts.go:298
  local at = F.meter_Meter_ReadyAt(in_, d, r, t, amount)
  local most = (((r == nil or r[5] == 0) and in_[1] or F.meter_Meter_less(in_, r[5])) - ((d[9] == 0) and 0 or quo(mul(in_[1], d[9]), 4096)))
  if amount > most and amount <= in_[1] - ((d[9] == 0) and 0 or quo(mul(in_[1], d[9]), 4096)) then
@@ -3986,7 +4032,7 @@ F.meter_Meter_ReadyAt = function(m, d, r, t, need) -- internal/meter/ready.go:8
  end
  return at
 end
-F.pause_State_LimitsBind = function(g) if g[1] == 3 then g[1] = 0 end end -- internal/pause/pause.go:161
+F.pause_State_LimitsBind = function(g) if g[1] == 3 and g[11] == 0 then g[1] = 0 end end -- internal/pause/pause.go:148
 F.order_Queue_Granted = function(w, costs) -- internal/order/tags.go:5
  local wt = copy_((S_qwaiters[w] or ld(S_qwaiters, w)), 0, 7)
  local fl = S_qflows[wt[1]] or ld(S_qflows, wt[1])
@@ -4035,7 +4081,7 @@ end
 F.pool_depends = function(in_, d, r, now_, amount) -- internal/pool/serve.go:271
  return d[9] == 0 and F.pool_inst_room(in_, d, r, amount) < amount and F.pool_inst_readyAt(in_, d, r, now_, amount) >= 9007199254740992
 end
-F.pool_holdCode = function(ph) -- internal/pool/pauses.go:315
+F.pool_holdCode = function(ph) -- internal/pool/pauses.go:308
  local t1_ = ph
  if t1_ == 2 then return 4
  elseif t1_ == 3 then return 5
@@ -4253,6 +4299,25 @@ F.meter_Meter_clamp = function(m, d) -- internal/meter/meter.go:185
  local most = max(quo(4503599627370496, w > 1 and w or 1), 2 * m[1])
  if m[5] > most then m[5], m[10] = most, m[7] + 1 end
 end
+F.pause_ramp_begin = function(r, r_o, t, probe) -- internal/pause/ramp.go:163
+ if probe ~= 0 then F.pause_ramp_learn(r, r_o, probe)
+ else F.pause_ramp_learn(r, r_o, t) end
+ r[r_o+2], r[r_o+3], r[r_o+4], r[r_o+5], r[r_o+6], r[r_o+7], r[r_o+12], r[r_o+16] = 0, 0, 0, 0, 0, 0, 0, 0
+ for i = 0, 4 - 1 do r[r_o+i+8] = 0 end
+ r[r_o+18] = 1
+ while r[r_o+13] > 31 * r[r_o+18] do r[r_o+18] = r[r_o+18] * 2 end
+ if probe ~= 0 then
+  F.pause_ramp_mark(r, r_o, probe)
+  r[r_o+2], r[r_o+5], r[r_o+6] = t, 1, 1
+  if r[r_o+1] ~= 0 then r[r_o+2], r[r_o+3] = probe, probe end
+ end
+end
+F.pause_gap = function(n) -- internal/pause/ramp.go:47
+ if n < 1 then return 400000
+ elseif n < 8 then return (400000 - fmod(400000, n)) / n
+ elseif n < 100 then return 50000 end
+ return (5000000 - fmod(5000000, n)) / n
+end
 F.pool_Pool_crowded = function(limit) -- internal/pool/crowd.go:43
  if once[limit+65] >= F.pool_Pool_mostMeters(limit) then return true end
  local i = once[limit+81]
@@ -4276,6 +4341,9 @@ F.pool_Pool_newInst = function(limit, scope, scope_o) -- internal/pool/insts.go:
  local err = F.meter_Meter_Start(in_, (S_defs[limit+1] or ld(S_defs, limit+1)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), once[1], l[4], l[5], F.pool_Pool_resetOf(limit, scope, scope_o))
  if err and true or false then return 0, err end
  F.pool_Pool_enroll(limit, scope, scope_o, i)
+ if F.pool_Pool_ramps(limit) and in_[1] == 0 and once[limit+81] ~= i and not F.pool_Pool_anyKnown() then
+  F.pool_Pool_startRamp(l[7], scope[scope_o+3], scope[scope_o+5])
+ end
  local name = F.pool_names_sole(scope, scope_o, l[7])
  if name ~= 0 then
   local t2_, t2_o = F.flat_Names_Tags(name)
@@ -4358,14 +4426,11 @@ F.pool_Pool_keptOfFlow = function(tk, c, c_o, in_, d, r) -- internal/pool/stock.
  if floor_ <= 0 or F.meter_Meter_Room(in_, d, r) - c[c_o+1] >= floor_ then return 0, 0 end
  return 10, F.meter_Meter_ReadyAt(in_, d, r, once[1], c[c_o+1] + floor_)
 end
-F.pause_State_Sent = function(g, t, ticket) -- internal/pause/pause.go:146
+F.pause_State_Sent = function(g, t, ticket) -- internal/pause/pause.go:136
  local t1_ = g[1]
  if t1_ == 1 then g[6], g[8], g[9] = ticket, t, t + (g[10] > 1000000 and g[10] or 1000000)
  elseif t1_ == 2 then g[6], g[8] = ticket, t
- elseif t1_ == 3 then
-  if g[11] == 0 then g[11] = t end
-  g[12] = g[12] + 1
- end
+ elseif t1_ == 3 then F.pause_ramp_grant(g, 10, t) end
 end
 F.order_Queue_flowOf = function(at, costs) -- internal/order/index.go:20
  local h = F.order_Position_hash(at)
@@ -4453,12 +4518,15 @@ F.meter_Meter_Resize = function(m, d, size, burst) -- internal/meter/def.go:150
  F.meter_Meter_clamp(m, d)
  return nil
 end
-F.pool_Pool_limitsKnown = function() -- internal/pool/pauses.go:171
+F.pool_Pool_limitKnown = function(in_) -- internal/pool/ramps.go:47
+ local l = (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))
+ if l[12] ~= 0 or (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))[4] > 3600000000 then return end
+ local scope, model, key = F.pool_gateScope(l[7], in_[25], in_[27])
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if g[13] == 0 then F.pause_State_LimitsKnown(g) end
-  i = (S_gates[i] or ld(S_gates, i))[19]
+  if g[61] == scope and g[62] == model and g[63] == key then F.pause_State_LimitsKnown(g) end
+  i = (S_gates[i] or ld(S_gates, i))[67]
  end
 end
 F.pool_Pool_state = function(o, l, in_, made, own) -- internal/pool/model.go:66
@@ -4702,18 +4770,32 @@ F.meter_Meter_Sync = function(m, d, r, t, most) -- internal/meter/follow.go:75
  m[9] = m[9] < m[5] and m[9] or m[5]
  return more
 end
-F.pause_State_prolong = function(g, end_, every) -- internal/pause/pause.go:205
+F.pool_Pool_followRamp = function(g, who, who_o) -- internal/pool/ramps.go:71
+ local i = once[26]
+ while i ~= 0 do
+  local of = S_gates[i] or ld(S_gates, i)
+  if (of[11] ~= 0) and ((band(of[61], 4) == 0 or of[62] == who[who_o+3]) and (band(of[61], 16) == 0 or of[63] == who[who_o+5])) then
+   F.pause_State_Follow(g, of)
+   return 
+  end
+  i = (S_gates[i] or ld(S_gates, i))[67]
+ end
+end
+F.pause_ramp_refuse = function(r, r_o, granted) -- internal/pause/ramp.go:156
+ if r[r_o+2] ~= 0 and granted >= r[r_o+2] and granted <= r[r_o+3] then r[r_o+12] = r[r_o+12] + 1 end
+end
+F.pause_State_prolong = function(g, end_, every) -- internal/pause/pause.go:215
  if end_ > g[2] then
   g[2], g[10] = end_, every
   g[9] = max(g[9], min(end_, g[3] + every))
  end
 end
-F.pause_pauseFor = function(hint, b, b_o, n) -- internal/pause/pause.go:234
+F.pause_pauseFor = function(hint, b, b_o, n) -- internal/pause/pause.go:244
  if hint <= 0 then return F.pause_Backoff_after(b, b_o, n) end
  local least = F.pause_Backoff_after(({1000000,2,86400000000}), 0, n)
  return min(hint > least and hint or least, 86400000000)
 end
-F.pause_State_pause = function(g, t, end_, quiet) g[1], g[3], g[2], g[9], g[6] = 1, t, end_, quiet, 0 end -- internal/pause/pause.go:279
+F.pause_State_pause = function(g, t, end_, quiet) g[1], g[3], g[2], g[9], g[6] = 1, t, end_, quiet, 0 end -- internal/pause/pause.go:289
 F.meter_Def_Reslice = function(d) -- internal/meter/def.go:60
  if d[2] ~= 2 then d[8] = max(d[6], (d[4] - fmod(d[4], 8)) / 8) end
  d[5] = max((quo(d[4] + 256 - 1, 256)), F.meter_ceilDiv(d[4] + d[8], 508))
@@ -4861,14 +4943,14 @@ F.order_Queue_dropLane = function(i) -- internal/order/index.go:102
  indexRemove(X.laneIx, F.order_LaneKey_hash(l), i)
  slabFree(S_qlanes, i)
 end
-F.pool_Pool_strictLane = function(lane, phase) -- internal/pool/pauses.go:200
+F.pool_Pool_strictLane = function(lane, phase) -- internal/pool/pauses.go:191
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if ((band(g[13], 4) == 0 or g[14] == lane[1]) and (band(g[13], 16) == 0 or g[15] == lane[2])) and g[1] >= phase and g[1] ~= 0 then
+  if ((band(g[61], 4) == 0 or g[62] == lane[1]) and (band(g[61], 16) == 0 or g[63] == lane[2])) and g[1] >= phase and not (g[1] == 0 or (g[1] == 3 and g[12] ~= 0 and once[1] - g[12] >= 10000000)) then
    return true
   end
-  i = (S_gates[i] or ld(S_gates, i))[19]
+  i = (S_gates[i] or ld(S_gates, i))[67]
  end
  return false
 end
@@ -5005,6 +5087,25 @@ F.meter_Meter_undrain = function(m, r, t, mark, amount) -- internal/meter/charge
  F.meter_Ring_lower(r, mark, t, back)
  m[5] = m[5] - back
 end
+F.pause_ramp_learn = function(r, r_o, t) -- internal/pause/ramp.go:187
+ local got = r[r_o+4] - r[r_o+12]
+ if r[r_o+1] == 0 or r[r_o+12] == 0 or got < 1 or t <= r[r_o+2] then return end
+ local span = t - r[r_o+2]
+ if r[r_o+13] == 0 or got < r[r_o+13] then
+  r[r_o+15], r[r_o+13], r[r_o+14] = ((r[r_o+15] ~= 0 or 2 * got < r[r_o+13]) and 1 or 0), got, span
+  return 
+ end
+ local latest = t - r[r_o+fmod(quo(got - r[r_o+13] + r[r_o+18] - 1, r[r_o+18]), 32)+19]
+ span = min(mul((span - fmod(span, got)) / got, r[r_o+13]), latest + ((latest - fmod(latest, 4)) / 4))
+ r[r_o+14] = max(span, r[r_o+14] + ((r[r_o+14] - fmod(r[r_o+14], 16)) / 16))
+ r[r_o+17] = min(16 * (r[r_o+17] > 1 and r[r_o+17] or 1), 64)
+end
+F.pause_ramp_mark = function(r, r_o, t) -- internal/pause/ramp.go:148
+ if r[r_o+13] > 0 and fmod(r[r_o+4], r[r_o+18]) == 0 then
+  r[r_o+fmod((r[r_o+4] - fmod(r[r_o+4], r[r_o+18])) / r[r_o+18], 32)+19] = t
+ end
+ r[r_o+4] = r[r_o+4] + 1
+end
 F.pool_Pool_uncharged = function(i) -- internal/pool/crowd.go:58
  local in_, _, r = F.pool_Pool_touch(i)
  return (in_[4] == 0 and in_[5] == 0 and in_[9] == 0) and (r == nil or r[3] == 0)
@@ -5046,6 +5147,19 @@ F.pool_Pool_enroll = function(limit, scope, scope_o, i) -- internal/pool/crowd.g
  if per == 0 then return end
  once[limit+65] = once[limit+65] + 1
  if same(scope, scope_o, (F.pool_Pool_crowdScope(per)), 0, 5) then once[limit+81], once[limit+97] = i, 0 end
+end
+F.pool_Pool_ramps = function(i) -- internal/pool/ramps.go:20
+ local l = (S_limits[i+1] or ld(S_limits, i+1))
+ return l[7] ~= 0 and band(l[7], bnot(20)) == 0 and l[13] == 0 and (S_defs[i+1] or ld(S_defs, i+1))[1] ~= 3
+end
+F.pool_Pool_anyKnown = function() -- internal/pool/pool.go:248
+ for i = 0, cfg[4] - 1 do if (S_limits[i+1] or ld(S_limits, i+1))[4] > 0 then return true end end
+ return false
+end
+F.pool_Pool_startRamp = function(scope, model, key) -- internal/pool/ramps.go:36
+ if scope ~= 0 and slabLen(S_gates) >= 128 then return end
+ local g = S_gates[F.pool_Pool_pauseOf(scope, model, key)] or ld(S_gates, F.pool_Pool_pauseOf(scope, model, key))
+ if (g[1] == 0 and g[3] == 0 and g[2] == 0) then F.pause_State_StartRamp(g, once[1]) end
 end
 F.policy_Floor_At = function(l, t) -- internal/policy/floor.go:17
  if l[2] == 0 then return l[1] end
@@ -5118,6 +5232,21 @@ F.policy_Breaker_Allow = function(b, b_o, t) -- internal/policy/breaker.go:189
  if b[b_o+9] == 0 then return true, 0 end
  return b[b_o+14] < (1 * 2^((step_ > 0 and step_ or 0))), b[b_o+13] + (step_ + 1) * 500000
 end
+F.pause_ramp_grant = function(r, r_o, t) -- internal/pause/ramp.go:126
+ if r[r_o+2] == 0 then r[r_o+2] = t end
+ F.pause_ramp_pass(r, r_o, t)
+ local bound = F.pause_ramp_bound(r, r_o)
+ if bound > ((r[r_o+3] == 0) and 0 or r[r_o+3] + F.pause_gap(min(r[r_o+6], (min(r[r_o+5] > r[r_o+11] and r[r_o+5] or r[r_o+11], r[r_o+4]))))) then
+  if t - bound < 500000 then r[r_o+16] = r[r_o+16] + 1 end
+ elseif r[r_o+3] == 0 or t - r[r_o+3] <= 2 * F.pause_gap(min(r[r_o+6], (min(r[r_o+5] > r[r_o+11] and r[r_o+5] or r[r_o+11], r[r_o+4])))) then
+  r[r_o+6] = r[r_o+6] + 1
+ end
+ if r[r_o+13] > 0 and r[r_o+16] >= mul(max(8, 4 * r[r_o+13]), r[r_o+17] > 1 and r[r_o+17] or 1) then
+  r[r_o+16], r[r_o+14] = 0, r[r_o+14] - quo(r[r_o+14], 10 * (r[r_o+17] > 1 and r[r_o+17] or 1))
+ end
+ F.pause_ramp_mark(r, r_o, t)
+ r[r_o+3] = t
+end
 F.order_Queue_laneOf = function(key, costs) -- internal/order/index.go:64
  do
   local i = F.order_Queue_findLane(key)
@@ -5169,7 +5298,10 @@ F.meter_Rate = function(size, window, capacity) -- internal/meter/def.go:84
  end
  return n, w, nil
 end
-F.pause_State_LimitsKnown = function(g) if g[1] == 3 and g[3] == 0 then g[1] = 0 end end -- internal/pause/pause.go:172
+F.pause_State_LimitsKnown = function(g) -- internal/pause/pause.go:172
+ g[11], g[23], g[25] = 0, 0, 0
+ if g[1] == 3 and g[3] == 0 then g[1] = 0 end
+end
 F.meter_Ring_Rescale = function(r, from, to, t) -- internal/meter/ring.go:135
  r[8], r[2], r[25] = F.meter_Ring_Recent(r, from, t), 0, (t - fmod(t, to[4])) / to[4]
 end
@@ -5233,7 +5365,8 @@ F.policy_Breaker_Judge = function(b, b_o, r, t, reset, room) -- internal/policy/
  if b[b_o+1] ~= 0 or b[b_o+5] == 0 or b[b_o+4] == 0 then return end
  if b[b_o+5] < b[b_o+4] and b[b_o+5] - t <= r[1] then F.policy_Breaker_trip(b, b_o, t, room > 0 and room or 0) end
 end
-F.pause_Backoff_after = function(b, b_o, n) -- internal/pause/pause.go:45
+F.pause_State_Follow = function(g, of) move(g, 10, of, 10, 50) end -- internal/pause/pause.go:168
+F.pause_Backoff_after = function(b, b_o, n) -- internal/pause/pause.go:41
  local d = b[b_o+1]
  while n > 1 and d < b[b_o+3] do
   d = mul(d, b[b_o+2] > 1 and b[b_o+2] or 1)
@@ -5296,6 +5429,11 @@ F.meter_nextReset = function(reset, window, t) -- internal/meter/def.go:139
  local next_ = reset + mul(k, window)
  while next_ <= t do next_ = next_ + window end
  return next_
+end
+F.pause_State_StartRamp = function(g, t) -- internal/pause/pause.go:155
+ g[1], g[2] = 3, t
+ g[11] = 1
+ F.pause_ramp_begin(g, 10, t, 0)
 end
 F.policy_Shares_Guaranteed = function(s, class) -- internal/policy/share.go:17
  if band(s[18], (1 * 2^(class))) == 0 then return 0 end
