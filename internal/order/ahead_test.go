@@ -108,3 +108,42 @@ func TestShareIsExact(t *testing.T) {
 		t.Errorf("all of 2^62 is %d", got)
 	}
 }
+
+// A request comes behind no more of its own class than waits there, whatever the flows of one agent add up to.
+func TestAheadIsNoMoreThanTheClassHas(t *testing.T) {
+	q, names := newQueue(Strict, 1, 1)
+	a, b := names.Hold("a"), names.Hold("b")
+	for range 10 {
+		q.Push(Position{Agent: b, Class: 1}, 1, costing(100), false)
+	}
+	for user := range int32(2) { // each flow is taken for as much as its agent has
+		q.Push(Position{Agent: b, User: 1 + user}, 1, costing(10), false)
+	}
+	var w int32
+	for range 5 {
+		w = q.Push(Position{Agent: a}, 1, costing(10), false)
+	}
+	if got, want := q.Ahead(w, false), int64(60*aheadScale/1060); got != want {
+		t.Errorf("%d/1024 are ahead, want %d: 60 of 1060", got, want)
+	}
+}
+
+// What a higher class has been granted already no longer goes first.
+func TestAheadCountsNotWhatHasGone(t *testing.T) {
+	q, names := newQueue(Fair, 2, 1)
+	var first []int32
+	for range 100 {
+		first = append(first, q.Push(Position{Agent: names.Hold("b")}, 1, costing(10), false))
+	}
+	var w int32
+	for range 11 {
+		w = q.Push(Position{Agent: names.Hold("a"), Class: 1}, 1, costing(10), false)
+	}
+	for _, b := range first[:4] {
+		q.Granted(b, costing(10))
+	}
+	// Its own class has 100 before it, in which time the other gets 200. It has had 40 of them.
+	if got, want := q.Ahead(w, false), int64(260*aheadScale/1060); got != want {
+		t.Errorf("%d/1024 are ahead, want %d: 100 of its own class and 160 of the other", got, want)
+	}
+}

@@ -81,3 +81,20 @@ func TestLargestCost(t *testing.T) {
 		}
 	}
 }
+
+// An agent whose latest flows have left still knows its others: they move back when one of them is granted.
+func TestAgentKnowsTheFlowsThatItKeeps(t *testing.T) {
+	q, names := newQueue(Fair, 1)
+	a, b := names.Hold("a"), names.Hold("b")
+	var flows [4]int32
+	for user := range int32(4) {
+		flows[user] = q.Push(Position{Agent: a, User: 1 + user}, 1+user, costing(10), false)
+	}
+	q.Remove(flows[3])
+	q.Remove(flows[2])
+	q.Push(Position{Agent: b}, 5, costing(10), false) // in the record of a flow that has left
+	q.Granted(flows[1], costing(10))
+	if next := q.Ticket(q.Heads(Strictness{}, false)[0].Waiter); next != 5 {
+		t.Errorf("ticket %d of the agent that had its turn is next, want 5", next)
+	}
+}
