@@ -90,6 +90,7 @@ func TestAgentKnowsTheFlowsThatItKeeps(t *testing.T) {
 	for user := range int32(4) {
 		flows[user] = q.Push(Position{Agent: a, User: 1 + user}, 1+user, costing(10), false)
 	}
+	q.Push(Position{Agent: a, User: 2}, 6, costing(10), false)
 	q.Remove(flows[3])
 	q.Remove(flows[2])
 	q.Push(Position{Agent: b}, 5, costing(10), false) // in the record of a flow that has left
