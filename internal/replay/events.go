@@ -44,7 +44,7 @@ func (r *reader) event(e *inspect.Event) {
 	s := &r.log.Sends[at]
 	switch e.Kind {
 	case inspect.EventAnswer:
-		s.First, s.End = e.Time, e.Time
+		s.First, s.End, s.answered = e.Time, e.Time, true
 		switch e.Verdict {
 		case store.VerdictThrottled.String(), store.VerdictExhausted.String():
 			s.Refused = true
@@ -65,6 +65,9 @@ func (r *reader) event(e *inspect.Event) {
 	case inspect.EventUpstream:
 		s.First, s.End, s.Failed = e.Time, e.Time, true
 	case inspect.EventCancel:
+		if s.answered { // it was sent, although its ticket was given back
+			return
+		}
 		s.Start = time.Time{} // it was never sent
 		delete(r.tickets, e.Ticket)
 	}

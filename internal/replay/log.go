@@ -64,6 +64,8 @@ type Send struct {
 	Retry         bool  // the log marks it as a retry
 	USD           float64
 	Priced        bool
+
+	answered bool // by the provider
 }
 
 // Log is the content of a log file.

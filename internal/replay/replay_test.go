@@ -85,6 +85,29 @@ func TestFormatsAreTold(t *testing.T) {
 	}
 }
 
+// A request that the provider answered was sent, also if its ticket was given back afterwards instead of closed.
+func TestAnsweredTicketsThatAreDeletedWereSent(t *testing.T) {
+	event := func(seconds float64, more string) string {
+		return fmt.Sprintf(`{"time":%q,"resource":"api","ticket":"api.1-1",%s}`+"\n", at(seconds), more)
+	}
+	send, deleted := event(0, `"event":"send","agent":"web","units":{"input_tokens":7}`), event(2, `"event":"cancel"`)
+	for _, c := range []struct {
+		name, answers string
+		refused       bool
+	}{
+		{"accepted", event(1, `"event":"answer","status":200,"verdict":"ok"`), false},
+		{"refused", event(1, `"event":"answer","status":429,"verdict":"throttled"`) + event(1, `"event":"throttled","status":429`), true},
+	} {
+		l := read(t, Events, send+c.answers+deleted+event(3, `"event":"usage","units":{"input_tokens":9}`))
+		if len(l.Sends) != 1 || l.Sends[0].Refused != c.refused || !l.Sends[0].Start.Equal(noon) || c.refused != (l.Sends[0].Input == 7) {
+			t.Errorf("%s: read as %+v", c.name, l.Sends)
+		}
+	}
+	if l, err := Read("-", Events, "", strings.NewReader(send+deleted)); err == nil {
+		t.Errorf("never sent: read as %+v", l.Sends)
+	}
+}
+
 // The keys of LiteLLM's log never appear in the output, hashed or not.
 func TestKeysBecomeLabels(t *testing.T) {
 	l := read(t, "", `{"api_key":"sk-secret-secret","startTime":"2026-03-04T12:00:00Z","model":"m"}`)
