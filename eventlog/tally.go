@@ -367,6 +367,7 @@ func (c *callerTally) use(model string, units map[string]int64, sign int64) {
 // done returns the counts as a report.
 func (c *callerTally) done() *inspect.CallerReport {
 	c.Rates()
+	c.LogMinutes = c.Minutes
 	return &c.CallerReport
 }
 

@@ -69,6 +69,8 @@ type CallerReport struct {
 
 	// Minutes counts the sends of each minute that has any, by the start of the minute.
 	Minutes map[time.Time]int64 `json:"-"`
+	// LogMinutes is the part of Minutes that only the event log has.
+	LogMinutes map[time.Time]int64 `json:"-"`
 }
 
 // ModelReport sums up the sends for one model.
@@ -159,6 +161,16 @@ func (c *CallerReport) foldModels() {
 	c.Models[ReportOther] = rest
 }
 
+func addMinutes(to, more map[time.Time]int64) map[time.Time]int64 {
+	if to == nil {
+		to = make(map[time.Time]int64, len(more))
+	}
+	for start, n := range more {
+		to[start] += n
+	}
+	return to
+}
+
 // Add adds the sends of another caller.
 func (c *CallerReport) Add(more *CallerReport) {
 	c.FirstSends += more.FirstSends
@@ -184,12 +196,7 @@ func (c *CallerReport) Add(more *CallerReport) {
 		c.Last = more.Last
 	}
 	c.PeakPerS = max(c.PeakPerS, more.PeakPerS)
-	if c.Minutes == nil {
-		c.Minutes = map[time.Time]int64{}
-	}
-	for start, n := range more.Minutes {
-		c.Minutes[start] += n
-	}
+	c.Minutes, c.LogMinutes = addMinutes(c.Minutes, more.Minutes), addMinutes(c.LogMinutes, more.LogMinutes)
 	if c.Units == nil {
 		c.Units = map[string]int64{}
 	}

@@ -47,6 +47,9 @@ type callerReport struct {
 	// FirstSend and LastSend are the times of the first and the last send, if the event log has all sends.
 	FirstSend time.Time `json:"first_send,omitzero"`
 	LastSend  time.Time `json:"last_send,omitzero"`
+	// Unstored has the sends of each minute that only the event log knows. Only a daemon's clients ask for it: they read
+	// the rest in the store.
+	Unstored map[time.Time]int64 `json:"unstored_minutes,omitempty"`
 }
 
 func newReport() *cobra.Command {

@@ -48,8 +48,8 @@ func (s *session) readsLog(a *remotestore.Answer) bool {
 }
 
 // replace puts the daemon's figures into a report that the same store made. The time from which the store remembers sends
-// stays: what this machine's log knows from before has to be added. So do the minutes of callers, which the daemon does
-// not tell.
+// stays: what this machine's log knows from before has to be added. So do the minutes of callers, of which the daemon
+// tells only what the store does not know.
 func (r *resourceReportJSON) replace(rep *inspect.ResourceReport) {
 	minutes := map[string]map[time.Time]int64{}
 	for i := range rep.Callers {
@@ -69,7 +69,15 @@ func (r *resourceReportJSON) replace(rep *inspect.ResourceReport) {
 	rep.Total = withoutMoney(&r.Total, rep.Total.Minutes)
 	rep.Callers = rep.Callers[:0]
 	for i := range r.Callers {
-		rep.Callers = append(rep.Callers, withoutMoney(&r.Callers[i], minutes[r.Callers[i].Name]))
+		c := &r.Callers[i]
+		sent := minutes[c.Name]
+		if sent == nil {
+			sent = map[time.Time]int64{}
+		}
+		for at, n := range c.Unstored {
+			sent[at.UTC()] += n
+		}
+		rep.Callers = append(rep.Callers, withoutMoney(c, sent))
 	}
 }
 
@@ -85,6 +93,9 @@ func addMinutes(r *reportJSON) {
 			m := one.Minutes[at.UTC()]
 			m.Throttled = n
 			one.Minutes[at.UTC()] = m
+		}
+		for j := range one.Callers {
+			one.Callers[j].Unstored = one.Callers[j].LogMinutes
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -230,6 +231,41 @@ resources:
 		turnedAway(2 + i)
 		if why := commandSays(t, env, exitOK, "why"); strings.Count(why, fmt.Sprint("own", i)) != 1 || strings.Count(why, "hasty1") != 1 {
 			t.Errorf("%s: %s", name, why)
+		}
+	}
+	p.stops()
+}
+
+// A caller whose sends only the daemon's event log has counts in the verdict on a long limit.
+func TestDoctorThroughADaemonCountsCallersOfItsLog(t *testing.T) {
+	t.Parallel()
+	provider := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(provider.Close)
+	home := t.TempDir()
+	var log strings.Builder
+	for range 9 { // sent while the store was away
+		fmt.Fprintf(&log, `{"time":%q,"event":"send","resource":"api","agent":"indexer","class":"p2","observed":true,"units":{"requests":1},"store":"file"}`+"\n",
+			time.Now().UTC().Add(-time.Hour).Format(time.RFC3339Nano))
+	}
+	if err := os.MkdirAll(filepath.Join(home, "sluice"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, "sluice", "events.jsonl"), []byte(log.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, url := serveWith(t, []string{"XDG_STATE_HOME=" + home}, "file:",
+		fmt.Sprintf("resources:\n  api: {upstream: %q, limits: [{name: day, size: 10/day}]}\n", provider.URL))
+	get(t, url+"/@web/api/calm")
+	for i, home := range []string{home, t.TempDir()} {
+		var d struct {
+			Resources []struct {
+				Ratio   float64
+				Verdict string
+			}
+		}
+		text := commandSays(t, []string{"XDG_STATE_HOME=" + home, "SLUICE_STORE=" + url, "SLUICE_CONFIG="}, exitOK, "doctor", "api", "--json")
+		if err := json.Unmarshal([]byte(text), &d); err != nil || len(d.Resources) != 1 || math.Round(100*d.Resources[0].Ratio) != 100 || d.Resources[0].Verdict != "contention" {
+			t.Errorf("%s: %v in %s", []string{"the same state directory", "another"}[i], err, text)
 		}
 	}
 	p.stops()
