@@ -48,7 +48,7 @@ func (s *Store) enter(ctx context.Context, dir string, spec store.Spec, aside fu
 		return nil, failed("make", dir, err)
 	}
 	if err := statedir.NoLink(dir); err != nil {
-		return nil, atFault("open", dir, err)
+		return nil, failed("open", dir, err)
 	}
 	path := filepath.Join(dir, "state")
 	f, err := statedir.OpenNoLink(path, os.O_RDWR)

@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -69,10 +70,25 @@ func unusable(t testing.TB, err error, says string) {
 		t.Errorf("no hint goes with: %v", err)
 	case !strings.Contains(err.Error(), says):
 		t.Errorf("the error says %q, nothing of %q", err, says)
+	case repeats(err.Error()):
+		t.Errorf("the error names a path twice: %v", err)
 	default:
 		t.Logf("error: %v", err)
 		t.Logf("hint: %s", hinted.Hint())
 	}
+}
+
+// repeats reports whether a message names a path twice.
+func repeats(message string) bool {
+	seen := map[string]bool{}
+	for word := range strings.FieldsSeq(message) {
+		word = strings.TrimRight(word, ":")
+		if filepath.IsAbs(word) && seen[word] {
+			return true
+		}
+		seen[word] = true
+	}
+	return false
 }
 
 func read(t testing.TB, path string) []byte {

@@ -42,21 +42,17 @@ var (
 	errBusy     = errors.New("another process holds the lock and does not give it back")
 )
 
-// failed wraps an error of the system or the state as an Error. It returns an existing Error unchanged.
+// failed wraps an error of the system or the state as an Error. An error that already states its operation and path keeps
+// them. It returns an existing Error unchanged.
 func failed(op, path string, err error) error {
 	var e *Error
 	if err == nil || errors.As(err, &e) {
 		return err
 	}
-	return &Error{Op: op, Path: path, Err: err, hint: hintFor(err, path)}
-}
-
-// atFault wraps an error that may carry the path it is about.
-func atFault(op, path string, err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		op, path, err = e.Op, e.Path, e.Err
+	if at, ok := errors.AsType[*fs.PathError](err); ok && err.Error() == at.Error() { // inside another error, it is not all that failed
+		op, path, err = at.Op, at.Path, at.Err
 	}
-	return failed(op, path, err)
+	return &Error{Op: op, Path: path, Err: err, hint: hintFor(err, path)}
 }
 
 // repairable reports whether an error is about the content of a pool's file, or about something else at its path.

@@ -91,6 +91,9 @@ func openJournal(dir string, instance, number uint64) (_ *journal, err error) {
 	path := journalPath(dir, instance, number)
 	f, err := statedir.OpenNoLink(path, os.O_RDWR)
 	if err != nil {
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
+			err = at.Err
+		}
 		return nil, failed("open", path, fmt.Errorf("%w: %w", errDamaged, err))
 	}
 	defer func() {

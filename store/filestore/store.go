@@ -127,7 +127,7 @@ const tag = "Signature: 8a477f597d28d172789f06886806bc55\n" +
 // prepareDir creates a directory that only its user can read, and marks it as a cache.
 func prepareDir(dir string) error {
 	if err := statedir.MakeInside(dir); err != nil {
-		return atFault("make", dir, err)
+		return failed("make", dir, err)
 	}
 	if remote, err := onNetwork(dir); err != nil {
 		return failed("open", dir, err)
