@@ -163,6 +163,31 @@ func TestProblemsInWords(t *testing.T) {
 	}
 }
 
+// The body null paused the fleet, and a list that is null was accepted.
+func TestNullIsNoBodyAndNoList(t *testing.T) {
+	r := begin(t, "generic", plain, nil)
+	for _, c := range []struct{ method, to, body, detail string }{
+		{"POST", "/v1/resources/api/pause", "null", "the body: it has to be an object, not null"},
+		{"POST", "/v1/resources/api/observe", " null ", "the body: it has to be an object, not null"},
+		{"POST", "/v1/tickets", "null", "the body: it has to be an object, not null"},
+		{"PUT", "/v1/agents/known", "null", "the body: it has to be an object, not null"},
+		{"PUT", "/v1/agents/known", `{"resources":null}`, "resources: it has to be a list, not null"},
+		{"PUT", "/v1/agents/known", `{"waits_for":null}`, "waits_for: it has to be a list, not null"},
+		{"PUT", "/v1/agents/known", `{"waits_for":5}`, "waits_for: it has to be a list, not a number"},
+		{"PUT", "/v1/agents/known", `{"waits_for":[5]}`, "waits_for: it has to be a string, not a number"},
+	} {
+		if out := r.want(400, c.method, c.to, c.body); out["detail"] != c.detail {
+			t.Errorf("%s %s: %v", c.to, c.body, out)
+		}
+	}
+	st := r.want(200, "GET", "/v1/status", ``)
+	if len(st["agents"].([]any)) != 0 || st["resources"].([]any)[0].(map[string]any)["paused_until"] != nil {
+		t.Errorf("%v", st)
+	}
+	r.want(200, "PUT", "/v1/agents/known", `{"class":null,"resources":["api"],"waits_for":[]}`) // like a field that is left out
+	r.want(204, "POST", "/v1/resources/api/pause", ``)
+}
+
 func TestFleet(t *testing.T) {
 	r := begin(t, "generic", plain, nil)
 	out := r.want(200, "PUT", "/v1/agents/known", `{"user":"me","machine":"box","waits_for":["other"]}`)

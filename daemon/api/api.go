@@ -240,7 +240,7 @@ func (c *call) result(v any, err error) error {
 // ignore drops the error of a response that the client is no longer there to read.
 func ignore(error) error { return nil }
 
-// read reads the body into v, strictly. An empty body counts as an empty object.
+// read reads the body into v, strictly. An empty body counts as an empty object, the body null does not.
 func (c *call) read(v any) error {
 	if kind := c.r.Header.Get("Content-Type"); kind != "" {
 		// curl -d and Python's urllib send the type of a form by default. Accepting it lets no other site in: a browser escapes
@@ -251,9 +251,13 @@ func (c *call) read(v any) error {
 	}
 	d := json.NewDecoder(c.r.Body)
 	d.DisallowUnknownFields()
-	err := d.Decode(v)
+	into := v
+	err := d.Decode(&into) // into what v points to; null makes it nil
 	if errors.Is(err, io.EOF) {
 		return nil
+	}
+	if err == nil && into == nil {
+		err = &json.UnmarshalTypeError{Value: "null", Type: reflect.TypeOf(v).Elem()}
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", maxBody), Hint: "send less; of a response's body the beginning is enough"}
@@ -268,6 +272,16 @@ func (c *call) read(v any) error {
 		return &Problem{Status: http.StatusBadRequest, Detail: "the body: " + strings.TrimPrefix(err.Error(), "json: "), Hint: "GET /v1/openapi.yaml has every field"}
 	}
 	return nil
+}
+
+// names is a list of names in a body. It cannot be null.
+type names []string
+
+func (n *names) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return &json.UnmarshalTypeError{Value: "null", Type: reflect.TypeFor[names]()}
+	}
+	return json.Unmarshal(text, (*[]string)(n))
 }
 
 // wrongType says what a value of a body has to be instead of what it is.
@@ -294,6 +308,7 @@ func wrongType(e *json.UnmarshalTypeError) string {
 		is = "true or false"
 	case "object":
 		is = "an object"
+	case "null":
 	default:
 		is = "a " + is
 	}

@@ -13,11 +13,11 @@ import (
 
 // beat is the body of a heartbeat: what an agent says about itself.
 type beat struct {
-	Class     string   `json:"class"`
-	User      string   `json:"user"`
-	Machine   string   `json:"machine"`
-	WaitsFor  []string `json:"waits_for"`
-	Resources []string `json:"resources"`
+	Class     string `json:"class"`
+	User      string `json:"user"`
+	Machine   string `json:"machine"`
+	WaitsFor  names  `json:"waits_for"`
+	Resources names  `json:"resources"`
 }
 
 // CheckInResult is the response to a heartbeat.

@@ -24,7 +24,7 @@ type givenUp struct {
 	Headers  map[string]string `json:"headers"`
 	// LeftOut names the headers and query parameters that the client did not send because they hold secrets. Query
 	// parameters begin with ?.
-	LeftOut []string        `json:"left_out"`
+	LeftOut names           `json:"left_out"`
 	Body    deadletter.Text `json:"body"`
 	// BodyLost reports that the body is missing, because it is too long or holds a secret.
 	BodyLost bool   `json:"body_lost"`
