@@ -93,7 +93,7 @@ func (v *vendor) askModel(c *Call, a *ParsedRequest) {
 	f := formOf(c.Path)
 	if a.Model = pathModel(c.Path); a.Model == "" {
 		if f == nil && mayName(c) || f != nil && f.part == "" {
-			a.Unread = read.search(c, f == nil)
+			a.Unread, a.Beyond = read.search(c, f == nil)
 		}
 		a.Model = in.model
 	}
@@ -121,8 +121,9 @@ func mayName(c *Call) bool {
 }
 
 // search reads on until the model is found, because SDKs write it after the messages. It reports whether there may be a
-// model that was not found. A body of unknown form may be longer than what is searched.
-func (read *askScan) search(c *Call, unknown bool) (unread bool) {
+// model that was not found, or a second one beyond what was read. A body of unknown form may be longer than what is
+// searched.
+func (read *askScan) search(c *Call, unknown bool) (unread, beyond bool) {
 	in, s := &read.in, &read.scan
 	seen := min(len(c.Body), MaxCall)
 	for seen < len(c.Body) && in.model == "" {
@@ -142,12 +143,33 @@ func (read *askScan) search(c *Call, unknown bool) (unread bool) {
 	}
 	switch {
 	case in.clash || s.state == lost:
-		return true
-	case in.model != "" || unknown && seen >= MaxNamed:
-		return false
+		return true, false
+	case in.model != "":
+		return false, !whole
+	case unknown && seen >= MaxNamed:
+		return false, false
 	}
-	return !whole || s.state != afterwards
+	return !whole || s.state != afterwards, false
 }
+
+// ModelGuard finds out whether a body names more than one model. The zero value is not usable; call NewModelGuard.
+type ModelGuard struct {
+	in   asking
+	scan *scanner
+}
+
+// NewModelGuard returns a guard for one body.
+func NewModelGuard() *ModelGuard {
+	g := &ModelGuard{}
+	g.scan = newScanner(&g.in)
+	return g
+}
+
+// Write reads the next piece of the decompressed body, from its beginning on.
+func (g *ModelGuard) Write(p []byte) { g.scan.write(p) }
+
+// Unread reports whether it is unknown which model counts: what was written names two, or is not JSON.
+func (g *ModelGuard) Unread() bool { return g.in.clash || g.scan.state == lost }
 
 // askScan reads the body of a call.
 type askScan struct {

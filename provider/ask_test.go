@@ -270,6 +270,35 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A body may name a second model anywhere behind the first, in pieces of any length.
+func TestModelGuardFindsASecondModel(t *testing.T) {
+	for body, want := range map[string]bool{
+		`{"model":"m","a":{"model":"n"},"b":"\"model\":\"n\""}`: false,
+		`{"model":"m","model":"m"}`:                             false,
+		`{"model":"m","a":1,"MODEL":"n"}`:                       true,
+		`{"model":"m"}{"model":"n"}`:                            true,
+		`{"model":"m",]`:                                        true,
+		`{"model":"m"`:                                          false,
+	} {
+		for size := 1; size <= len(body); size++ {
+			g := NewModelGuard()
+			for rest := body; rest != ""; rest = rest[min(size, len(rest)):] {
+				g.Write([]byte(rest[:min(size, len(rest))]))
+			}
+			if got := g.Unread(); got != want {
+				t.Errorf("%s in pieces of %d: %v", body, size, got)
+			}
+		}
+	}
+	for length, want := range map[int]bool{30: false, 20: true} {
+		c := call("POST", "/v1/chat/completions", `{"model":"m","user":"someone"}`[:length])
+		c.Whole = length == 30
+		if got := speaker(t, "openai").Ask(c); got.Beyond != want || got.Unread {
+			t.Errorf("%d bytes: %+v", length, got)
+		}
+	}
+}
+
 // The model of a long body was not looked for beyond 4 MiB, although SDKs write it after the messages. Files are not
 // searched.
 func TestAModelBehindALongBodyIsFound(t *testing.T) {

@@ -36,6 +36,9 @@ type ParsedRequest struct {
 	// Unread is set if the call may name a model that could not be read, so that it is unknown which limits apply. The
 	// body is incomplete, not JSON, nested too deeply, or names two models.
 	Unread bool
+	// Beyond is set if the body names a model and goes on beyond what was read. Another model there may be the one that
+	// counts: a [ModelGuard] finds it while the body is sent.
+	Beyond bool
 	// Part is what the provider limits separately, such as a class of models or a part of the API. Put it into
 	// [sluice.Request.Model]. Empty means nothing narrower than the resource.
 	Part string

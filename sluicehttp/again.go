@@ -210,7 +210,7 @@ func final(err error) bool {
 	var refusal *sluice.Error
 	var certificate *tls.CertificateVerificationError
 	var refused *badRequest
-	return errors.Is(err, ErrSwitched) || errors.Is(err, wire.ErrGone) || errors.As(err, &refusal) || errors.As(err, &certificate) || errors.As(err, &refused)
+	return errors.Is(err, ErrSwitched) || errors.Is(err, ErrModel) || errors.Is(err, wire.ErrGone) || errors.As(err, &refusal) || errors.As(err, &certificate) || errors.As(err, &refused)
 }
 
 // badRequest is an error of the base transport, which did not even try to connect.

@@ -26,7 +26,8 @@ var errNoGate = errors.New("sluicehttp: the transport has no gate: set Transport
 // ErrRoute is returned if [Transport.Route] chose another model but the call could not be changed.
 var ErrRoute = errors.New("sluicehttp: the model cannot be changed: the call names it in no way that is known, or its body is too large")
 
-// ErrModel is returned if a call may name a model that cannot be read, so that it is unknown which limits apply.
+// ErrModel is returned if a call may name a model that cannot be read, so that it is unknown which limits apply. A long
+// body that names a second model is found out while it is sent: its end does not reach the provider.
 var ErrModel = errors.New("sluicehttp: the model of the call cannot be read")
 
 // Exchange is a request and its outcome, for metrics and logs.

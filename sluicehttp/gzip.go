@@ -1,13 +1,12 @@
 package sluicehttp
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"io"
 	"net/http"
 	"strings"
-
-	"github.com/sluicehq/sluice/provider"
 )
 
 // maxInflated bounds how much of a compressed response is decompressed: a few bytes can expand to very many.
@@ -62,7 +61,10 @@ func (u *unzipped) Read(b []byte) (int, error) {
 	return u.z.Read(b)
 }
 
-// inflater decompresses a response that passes by, for its usage reader. It needs a goroutine, because the decompressor
+// pieces reads a decompressed body in pieces.
+type pieces interface{ Write(p []byte) }
+
+// inflater decompresses a body that passes by, such as a response for its usage reader. It needs a goroutine, because the decompressor
 // reads instead of being written to. The goroutine runs only while write waits for it. It ignores data that it cannot
 // decompress.
 type inflater struct {
@@ -72,23 +74,31 @@ type inflater struct {
 	rest []byte        // the rest of the data
 }
 
-func newInflater(to provider.UsageReader, most int) *inflater {
+func newInflater(to pieces, most int) *inflater {
 	i := &inflater{in: make(chan []byte), idle: make(chan struct{}), over: make(chan struct{})}
 	go i.run(to, most)
 	return i
 }
 
-func (i *inflater) run(to provider.UsageReader, most int) {
+func (i *inflater) run(to pieces, most int) {
 	defer close(i.over)
-	z, err := gzip.NewReader(i)
+	src := bufio.NewReader(i)
+	z, err := gzip.NewReader(src)
 	if err != nil {
 		return
 	}
+	z.Multistream(false) // else the end of a member is held back until the next one begins
 	buf := make([]byte, 16<<10)
 	for total := 0; total < most; {
 		n, err := z.Read(buf)
 		to.Write(buf[:n])
-		if total += n; err != nil {
+		total += n
+		if err == io.EOF {
+			if err = z.Reset(src); err == nil {
+				z.Multistream(false)
+			}
+		}
+		if err != nil {
 			return
 		}
 	}
@@ -112,16 +122,19 @@ func (i *inflater) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// write decompresses p, which must not be empty. It does not retain p.
-func (i *inflater) write(p []byte) {
+// write decompresses p, which must not be empty. It does not retain p. It returns false if the data is invalid or too
+// long.
+func (i *inflater) write(p []byte) bool {
 	select {
 	case i.in <- p:
 	case <-i.over:
-		return
+		return false
 	}
 	select {
 	case <-i.idle:
+		return true
 	case <-i.over:
+		return false
 	}
 }
 

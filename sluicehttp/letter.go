@@ -66,7 +66,7 @@ func (f *flight) lost(err error) {
 	var e *sluice.Error
 	var bad *badRequest
 	switch {
-	case errors.Is(f.ctx.Err(), context.Canceled), errors.As(err, &bad), errors.Is(err, ErrSwitched):
+	case errors.Is(f.ctx.Err(), context.Canceled), errors.As(err, &bad), errors.Is(err, ErrSwitched), errors.Is(err, ErrModel):
 	case errors.As(err, &e):
 		if gaveUp(e) {
 			f.bury(e.Error())

@@ -31,6 +31,9 @@ type payload struct {
 	// broken is set if the client's body could not be read while it was sent: the provider is not to blame.
 	broken atomic.Bool
 	err    error // why the rest could not be read
+	// named is set if the body names a model in the part that was read. The rest may name another. packed is set if it is
+	// compressed.
+	named, packed bool
 
 	first  bytes.Reader
 	opened bool
@@ -191,11 +194,20 @@ func (p *payload) open() (io.ReadCloser, error) {
 		}
 		return io.NopCloser(reader), nil // net/http recognises this type and sends the body together with the header
 	case p.src == nil:
-		return p.again()
+		body, err := p.again()
+		if err != nil || !p.named {
+			return body, err
+		}
+		one := p.oneModel(body)
+		return &lastBody{one, p, func() {}, []io.Closer{one, body}}, nil
 	}
-	src := p.src
+	src, body := p.src, io.MultiReader(bytes.NewReader(p.held), p.src)
 	p.src = nil
-	return p.lastly(io.MultiReader(bytes.NewReader(p.held), src), src), nil
+	if p.named {
+		one := p.oneModel(body)
+		return p.lastly(one, one, src), nil
+	}
+	return p.lastly(body, src), nil
 }
 
 // lastly returns the body for the only or the last send. What is held is free once it is sent.
@@ -229,6 +241,65 @@ func (b *lastBody) Close() (err error) {
 		err = c.Close()
 	}
 	return err
+}
+
+// oneModel passes on a body until it names a second model, and then fails with [ErrModel]: the end of such a call does
+// not reach the provider.
+type oneModel struct {
+	src    io.Reader
+	mu     sync.Mutex // the transport may close the body while it reads
+	guard  *provider.ModelGuard
+	zipped *inflater // nil: the body is not compressed
+	failed bool
+	closed bool
+}
+
+func (p *payload) oneModel(body io.Reader) *oneModel {
+	one := &oneModel{src: body, guard: provider.NewModelGuard()}
+	if p.packed {
+		one.zipped = newInflater(one.guard, provider.MaxNamed)
+	}
+	return one
+}
+
+// namesTwo reports whether a body that is held completely names a second model.
+func (p *payload) namesTwo() bool {
+	one := p.oneModel(bytes.NewReader(p.held))
+	defer func() { _ = one.Close() }() // always nil
+	_, err := io.Copy(io.Discard, one)
+	return err != nil
+}
+
+// Read implements io.Reader.
+func (o *oneModel) Read(p []byte) (int, error) {
+	n, err := o.src.Read(p)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.closed:
+		return 0, http.ErrBodyReadAfterClose
+	case o.failed || n == 0:
+	case o.zipped == nil:
+		o.guard.Write(p[:n])
+		o.failed = o.guard.Unread()
+	default:
+		o.failed = !o.zipped.write(p[:n]) || o.guard.Unread()
+	}
+	if o.failed {
+		return 0, ErrModel
+	}
+	return n, err
+}
+
+// Close implements io.Closer. It does not close the source.
+func (o *oneModel) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.closed && o.zipped != nil {
+		o.zipped.close()
+	}
+	o.closed = true
+	return nil
 }
 
 // forget frees the body that was held for retries.

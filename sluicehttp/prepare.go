@@ -212,6 +212,12 @@ func (f *flight) readOn(packed bool) error {
 	case f.asked.Unread && !f.observe && (encoding == "" || encoding == "gzip"):
 		return ErrModel
 	}
+	if p := &f.payload; f.asked.Beyond && !f.observe {
+		if p.packed = packed; p.whole && p.namesTwo() {
+			return ErrModel
+		}
+		p.named = !p.whole
+	}
 	if !packed && f.payload.whole {
 		f.call.Body, f.call.Whole, f.call.Size = f.payload.held, true, int64(len(f.payload.held))
 	} else if !packed {
