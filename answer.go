@@ -34,11 +34,12 @@ type ObservedLimit struct {
 	Size      int64         // or store.NotStated
 	Remaining int64         // or store.NotStated
 	ResetIn   time.Duration // from the moment the response was made, or store.NotStated
+	Slop      time.Duration // how far off ResetIn may be; 0: 50 ms if it states a fraction of a second, otherwise 1.2 s
 }
 
 // observed returns what a response states about limit i, reduced to the part that we may use.
 func (r *resource) observed(i int, s ObservedLimit) store.Observed {
-	o := store.Observed{Limit: i, Size: s.Size, Remaining: s.Remaining, ResetIn: s.ResetIn}
+	o := store.Observed{Limit: i, Size: s.Size, Remaining: s.Remaining, ResetIn: s.ResetIn, Slop: s.Slop}
 	if s.Size <= 0 || s.Size > store.MaxAmount || ours(&r.limits[i]) {
 		return o
 	}

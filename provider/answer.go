@@ -23,7 +23,7 @@ func (o *Observation) Answer(limits []sluice.Limit) sluice.Answer {
 	for _, i := range assign(o.Limits, limits) {
 		l := &o.Limits[i.stated]
 		a.Limits = append(a.Limits, sluice.ObservedLimit{
-			Limit: limits[i.configured].Name, Size: l.Size, Remaining: l.Remaining, ResetIn: l.ResetIn,
+			Limit: limits[i.configured].Name, Size: l.Size, Remaining: l.Remaining, ResetIn: l.ResetIn, Slop: l.Slop,
 		})
 	}
 	return a

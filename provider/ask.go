@@ -108,7 +108,7 @@ func (v *vendor) askModel(c *Call, a *ParsedRequest) {
 		return
 	}
 	a.Stream = f.stream || in.stream
-	a.Reserved = v.reserved
+	a.Reserved, a.Larger = v.reserved, v.larger
 	a.Hidden = v.hides && f.hides && a.Stream && !in.usage
 	a.MaxOutput = min(in.output*max(in.seats, 1), store.MaxAmount)
 	a.Text = text

@@ -55,6 +55,9 @@ type ParsedRequest struct {
 	// Reserved is set if the provider charges the most that the call may use when it arrives, instead of what it
 	// really uses.
 	Reserved bool
+	// Larger is set if the provider reserves the larger of the input and MaxOutput, and not their sum. It estimates the
+	// input from the length of the text.
+	Larger bool
 	// Hidden is set if a streamed response reports no usage unless asked. [Speaker.AskUsage] asks for it.
 	Hidden bool
 	// Free is set if the provider counts the call against no limit.

@@ -19,6 +19,9 @@ type family struct {
 	others []Limit // policies in the same field
 }
 
+// millisSlop is how far a reset may be off that is stated in milliseconds, with the time until it is written.
+const millisSlop = 50 * time.Millisecond
+
 // roles are the words that say which part of a family a field is. They stand before or after the word for the limit:
 // x-ratelimit-limit-tokens, anthropic-ratelimit-tokens-limit. Where one begins with another, the longer comes first.
 var roles = [...]string{"limit", "remaining", "reset-after", "reset", "used", "renewalperiod"}
@@ -92,7 +95,11 @@ func (rd *reader) fill(f *family, name, role string) {
 	case "used":
 		f.used = rd.leading(name, &f.limit)
 	case "reset":
-		f.limit.ResetIn = rd.reset(rd.first(name))
+		s := rd.first(name)
+		f.limit.ResetIn = rd.reset(s)
+		if _, ok := parseSpan(s); ok && rd.millis {
+			f.limit.Slop = millisSlop
+		}
 	case "reset-after": // sorted after reset, and more precise
 		if d := rd.delay(rd.first(name)); d >= 0 {
 			f.limit.ResetIn = d

@@ -17,6 +17,7 @@ type reader struct {
 	base    time.Time           // when the response was made, on the provider's clock if it has a Date
 	model   string              // the requested model, in lower case
 	refused bool                // the response is a 429
+	millis  bool                // see vendor
 	overage bool                // use beyond a subscription is paid for
 	ignored int
 }

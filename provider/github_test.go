@@ -120,15 +120,15 @@ func TestGitHubStatesItsPrimaryLimit(t *testing.T) {
 		ignored int
 	}{
 		{githubHeader("core", "5000", "4999", "1", "1794729600"),
-			[]Limit{{"core", "core", "core", sluice.Fixed, 5000, 4999, time.Hour, time.Hour}}, 0},
+			[]Limit{{"core", "core", "core", sluice.Fixed, 5000, 4999, time.Hour, time.Hour, 0}}, 0},
 		{githubHeader("search", "30", "18", "12", "1794726052"),
-			[]Limit{{"search", "search", "search", sluice.Fixed, 30, 18, 52 * time.Second, time.Minute}}, 0},
+			[]Limit{{"search", "search", "search", sluice.Fixed, 30, 18, 52 * time.Second, time.Minute, 0}}, 0},
 		{githubHeader("scim", "15000", "15000", "0", "1794729600"),
-			[]Limit{{"scim", "scim", "scim", sluice.Fixed, 15000, 15000, time.Hour, 0}}, 0},
+			[]Limit{{"scim", "scim", "scim", sluice.Fixed, 15000, 15000, time.Hour, 0, 0}}, 0},
 		{header("X-RateLimit-Limit: 60", "X-RateLimit-Used: 4"),
-			[]Limit{{"core", "core", "core", sluice.Fixed, 60, 56, store.NotStated, time.Hour}}, 0},
+			[]Limit{{"core", "core", "core", sluice.Fixed, 60, 56, store.NotStated, time.Hour, 0}}, 0},
 		{githubHeader("Co re", "60", "x", "4", "1794729600"),
-			[]Limit{{"core", "core", "core", sluice.Fixed, 60, 56, time.Hour, time.Hour}}, 2},
+			[]Limit{{"core", "core", "core", sluice.Fixed, 60, 56, time.Hour, time.Hour, 0}}, 2},
 		{header(), nil, 0},
 		{githubHeader("core", "0", "0", "0", "1794729600"), nil, 0},
 	} {

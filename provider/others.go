@@ -11,7 +11,7 @@ import (
 // Model providers that follow OpenAI, more or less.
 
 var groq = vendor{
-	name: "groq", address: "https://api.groq.com", keys: bearer, models: true, free: true, part: datedModel,
+	name: "groq", address: "https://api.groq.com", keys: bearer, models: true, free: true, millis: true, part: datedModel,
 	fields: []field{
 		// The limit on requests is per day, the one on tokens per minute.
 		{about: "requests", name: requestsDay, unit: sluice.Requests, kind: sluice.Bucket, window: 24 * time.Hour},

@@ -85,6 +85,7 @@ type Limit struct {
 	Remaining int64         // or NotStated
 	ResetIn   time.Duration // from the time the response was made, or NotStated
 	Window    time.Duration // 0: not stated
+	Slop      time.Duration // how far off ResetIn may be; 0: not known
 }
 
 // Dialect reads the responses of one provider.

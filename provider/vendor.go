@@ -19,8 +19,10 @@ type vendor struct {
 	// For providers of language models: calls cost tokens.
 	models   bool
 	reserved bool // see ParsedRequest.Reserved
+	larger   bool // see ParsedRequest.Larger
 	hides    bool // streamed chat completions do not report their use unless asked
 	free     bool // tokens read from a cache count against no limit
+	millis   bool // resets that are durations with units state milliseconds: 1s is not rounded
 
 	// part returns what the provider limits separately. model may be empty.
 	part func(path, model string) string
@@ -58,6 +60,7 @@ func (v *vendor) Address() string { return v.address }
 // Observe reads a response.
 func (v *vendor) Observe(r *Response, now time.Time) Observation {
 	rd := newReader(r, now)
+	rd.millis = v.millis
 	if rd.cached() && r.Status < 400 {
 		return Observation{Ignored: rd.ignored}
 	}

@@ -11,6 +11,24 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
+// OpenAI and Groq write milliseconds if there are any, so a whole second is not rounded. Others may round.
+func TestWholeSecondsOfADialectInMillisecondsAreNotRounded(t *testing.T) {
+	for _, c := range []struct {
+		name, reset string
+		want        time.Duration
+	}{
+		{"openai", "1s", millisSlop}, {"openai", "6m0s", millisSlop}, {"openai", "17ms", millisSlop}, {"groq", "2m59.56s", millisSlop},
+		{"openai", "1", 0}, {"openai", "soon", 0}, {"azure", "1s", 0}, {"mistral", "1s", 0},
+	} {
+		d, _ := Lookup(c.name)
+		about := map[bool]string{true: "req-minute", false: "requests"}[c.name == "mistral"]
+		o := d.Observe(&Response{Status: 200, Header: header("x-ratelimit-limit-"+about+": 60", "x-ratelimit-reset-"+about+": "+c.reset)}, time.Now())
+		if len(o.Limits) != 1 || o.Limits[0].Slop != c.want {
+			t.Errorf("%s, %s: %+v, want a reset that is off by %v", c.name, c.reset, o.Limits, c.want)
+		}
+	}
+}
+
 // Headers as providers send them.
 var (
 	anthropicHeaders = header(
@@ -55,6 +73,11 @@ func TestStatedLimits(t *testing.T) {
 	bucket := func(name, unit string, size, remaining int64, reset, window time.Duration) Limit {
 		return Limit{Name: name, Unit: unit, Kind: sluice.Bucket, Size: size, Remaining: remaining, ResetIn: reset, Window: window}
 	}
+	millis := func(name, unit string, size, remaining int64, reset, window time.Duration) Limit {
+		l := bucket(name, unit, size, remaining, reset, window)
+		l.Slop = millisSlop
+		return l
+	}
 	for _, tt := range []struct {
 		name, provider string
 		header         http.Header
@@ -71,19 +94,19 @@ func TestStatedLimits(t *testing.T) {
 			{Name: "plan-7d", Unit: "plan_7d", Kind: sluice.Fixed, Size: 1e6, Remaining: 750000, ResetIn: 5 * 24 * time.Hour, Window: 7 * 24 * time.Hour},
 		}, 2},
 		{"openai", "openai", openAIHeaders, []Limit{
-			bucket("requests", "requests", 60, 59, time.Second, time.Minute), bucket("tokens", "tokens", 150000, 149984, 6*time.Millisecond, time.Minute),
+			millis("requests", "requests", 60, 59, time.Second, time.Minute), millis("tokens", "tokens", 150000, 149984, 6*time.Millisecond, time.Minute),
 		}, 2},
 		{"openai by the day", "openai", header("x-ratelimit-limit-requests: 200", "x-ratelimit-remaining-requests: 199", "x-ratelimit-reset-requests: 7m12s"),
-			[]Limit{bucket("requests", "requests", 200, 199, 7*time.Minute+12*time.Second, time.Minute)}, 1}, // the pool learns the window
+			[]Limit{millis("requests", "requests", 200, 199, 7*time.Minute+12*time.Second, time.Minute)}, 1}, // the pool learns the window
 		{"a project", "openai", with(openAIHeaders, "x-ratelimit-limit-project-tokens: 60000", "x-ratelimit-remaining-project-tokens: 57000", "x-ratelimit-reset-project-tokens: 3s"), []Limit{
-			bucket("tokens", "tokens", 60000, 57000, 3*time.Second, time.Minute), bucket("requests", "requests", 60, 59, time.Second, time.Minute),
+			millis("tokens", "tokens", 60000, 57000, 3*time.Second, time.Minute), millis("requests", "requests", 60, 59, time.Second, time.Minute),
 		}, 2},
 		{"azure", "azure", azureHeaders, []Limit{
 			bucket("requests", "requests", 9000, 8999, 0, time.Minute), limit("tokens", "tokens", 1500000, 0, 30*time.Second, time.Minute),
 		}, 2},
 		{"azure says nothing", "azure", header("x-ratelimit-limit-requests: -1", "x-ratelimit-limit-tokens: 0", "x-ratelimit-remaining-tokens: 0"), nil, 0},
 		{"groq", "groq", groqHeaders, []Limit{
-			bucket("requests-day", "requests", 14400, 14370, 179560*time.Millisecond, 24*time.Hour), bucket("tokens", "tokens", 18000, 17997, 7660*time.Millisecond, time.Minute),
+			millis("requests-day", "requests", 14400, 14370, 179560*time.Millisecond, 24*time.Hour), millis("tokens", "tokens", 18000, 17997, 7660*time.Millisecond, time.Minute),
 		}, 2},
 		{"mistral", "mistral", mistralHeaders, []Limit{
 			limit("requests", "requests", 188, 187, store.NotStated, time.Minute), limit("tokens", "tokens", 625000, 624982, store.NotStated, time.Minute),

@@ -30,7 +30,7 @@ func (f *flight) reckon() {
 			list, f.ask.Unpriced = set(list, unitUSD, f.told.EstimatedMicros), !f.told.Priced
 		}
 		if a.Reserved {
-			list = set(list, unitTokens, est.Input+max(a.MaxOutput, est.Output))
+			list = set(list, unitTokens, f.reserved(est))
 		}
 	}
 	for _, c := range a.Cost {
@@ -40,6 +40,19 @@ func (f *flight) reckon() {
 		list = f.reckonPlan(list)
 	}
 	f.ask.Cost, f.ask.Priced, f.ask.Unpaid = list, a.Model, !a.Tokens
+}
+
+// bytesPerToken is how many bytes of text a provider takes for a token when it estimates the input from its length.
+const bytesPerToken = 4
+
+// reserved returns the tokens that the provider charges when the call arrives. Where that is the larger of input and
+// maximum output, the input is the larger of our estimate and the provider's, which comes from the length of the text.
+func (f *flight) reserved(est *provider.Usage) int64 {
+	a := &f.asked
+	if a.Larger && a.MaxOutput > 0 {
+		return max(a.MaxOutput, est.Input, (a.Text+bytesPerToken-1)/bytesPerToken)
+	}
+	return est.Input + max(a.MaxOutput, est.Output)
 }
 
 // tokens adds usage in all units in which it can be counted. The dialect's own amounts take precedence.

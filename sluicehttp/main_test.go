@@ -190,6 +190,7 @@ type fakeCall struct {
 	Model                          string
 	Max                            int64
 	Stream, Reserved, Hidden, Free bool
+	Larger                         bool
 	Plain                          bool // not one that takes tokens
 	Special                        int64
 }
@@ -214,7 +215,7 @@ func (fake) Ask(c *provider.Call) provider.ParsedRequest {
 	}
 	a := provider.ParsedRequest{
 		Model: call.Model, Tokens: !call.Plain && !call.Free, Text: int64(len(c.Body)), MaxOutput: call.Max, Stream: call.Stream,
-		Reserved: call.Reserved, Hidden: call.Hidden, Free: call.Free,
+		Reserved: call.Reserved, Larger: call.Larger, Hidden: call.Hidden, Free: call.Free,
 	}
 	if call.Special > 0 {
 		a.Cost = []sluice.Amount{{Unit: "special", N: call.Special}}

@@ -60,6 +60,28 @@ func TestReservedTokensStayCharged(t *testing.T) {
 	x.wantCharged(t, map[string]int64{unitTokens: in + 5000, unitInput: 1, sluice.OutputTokens: 2})
 }
 
+// OpenAI reserves the larger of max_tokens and its estimate of the input. The gate charged their sum, and used 60% of a
+// limit on small calls.
+func TestTheLargerOfInputAndOutputIsReserved(t *testing.T) {
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"usage":{"in":1,"out":2}}`) })
+	for _, c := range []struct {
+		name, body string
+		want       func(input, output, bytes int64) int64
+	}{
+		{"output", `{"model":"m","max":5000,"reserved":true,"larger":true}`, func(_, _, _ int64) int64 { return 5000 }},
+		{"input", `{"model":"` + strings.Repeat("m", 90) + `","max":2,"reserved":true,"larger":true}`,
+			func(input, _, bytes int64) int64 { return max(input, (bytes+3)/4) }},
+		{"no maximum", `{"model":"m","reserved":true,"larger":true}`, func(input, output, _ int64) int64 { return input + output }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := newRig(t)
+			x.do(t, post(t, url, c.body))
+			e := x.told.one(t)
+			x.wantCharged(t, map[string]int64{unitTokens: c.want(e.Estimated.Input, e.Estimated.Output, int64(len(c.body)))})
+		})
+	}
+}
+
 func TestRefusedCallsUseNothing(t *testing.T) {
 	x := newRig(t)
 	x.Prices, x.Retry.Attempts = tenMicros, 1
@@ -413,5 +435,5 @@ func TestOpenAIStreamWithoutUsage(t *testing.T) {
 	if e.Usage.Input != 14 || e.Usage.Output != 3 || e.Micros != 170 || e.Aborted {
 		t.Errorf("told of %+v", e)
 	}
-	x.wantCharged(t, map[string]int64{unitTokens: e.Estimated.Input + 100, unitUSD: 170})
+	x.wantCharged(t, map[string]int64{unitTokens: 100, unitUSD: 170})
 }

@@ -428,7 +428,8 @@ type Observed struct {
 	Size      int64 // what the provider grants per window
 	Remaining int64
 	ResetIn   time.Duration // from the moment the response was made
-	// Slop is how far off ResetIn may be in either direction. 0 means 1.2 s, for headers rounded to seconds.
+	// Slop is how far off ResetIn may be in either direction. 0 means 1.2 s, for headers rounded to seconds. Where the
+	// way in which a provider counts is learned, 0 means 50 ms if ResetIn states a fraction of a second.
 	Slop time.Duration
 	// Whole is the size that the provider states if Size is only the part of it to use. 0 means Size.
 	Whole int64

@@ -59,7 +59,7 @@ type statement struct {
 	least, most int64 // bounds of the missing amount: a bucket states whole units
 	in          int64 // microseconds to the reset
 	late        int64 // how long the response may have been on its way
-	fine        bool  // the reset states a fraction of a second
+	fine        bool  // the reset is precise to a fraction of a second
 }
 
 // state reads a statement. It returns false if the statement does not show how the provider counts the limit.
@@ -75,12 +75,20 @@ func (p *Pool) state(o *store.Observed, l *store.Limit, in *inst, made, own int6
 	if ownBurst(l) {
 		return s, false // the provider states rate or burst, and does not say which
 	}
-	s.fine = s.in%second != 0
+	s.fine = fine(o)
 	s.least, s.most = max(s.used-1, min(own, s.used)), s.used
 	if l.Estimated && s.size >= roundedFrom {
 		s.least, s.most = max(s.used-1000, 0), min(s.used+1000, s.size)
 	}
 	return s, true
+}
+
+// fine reports whether a stated reset is precise to a fraction of a second: its dialect says so, or it states a fraction.
+func fine(o *store.Observed) bool {
+	if o.Slop > 0 {
+		return o.Slop.Microseconds() <= fineError
+	}
+	return o.ResetIn.Microseconds()%second != 0
 }
 
 // span returns the earliest and the latest reset that a bucket with this window would state, give or take off. ok is
@@ -301,7 +309,7 @@ func (p *Pool) comesBack(in *inst, o *store.Observed, made int64, tk *ticket) {
 	if tk != nil {
 		unseen = p.unseen(in, made, tk.arrived(o.Limit, l))
 	}
-	s := statement{fine: o.ResetIn.Microseconds()%second != 0}
+	s := statement{fine: fine(o)}
 	if in.Forget(p.defOf(in), p.ring(in), p.now, p.now+o.ResetIn.Microseconds()+s.slop(), tk.arrived(o.Limit, l), unseen) {
 		m.early = true
 	}

@@ -51,7 +51,7 @@ func newStater(seed uint64) *stater {
 	s := &stater{
 		kind: []store.Kind{store.Bucket, store.Rolling, store.Fixed}[rng.IntN(3)], rng: rng, ids: map[store.ID]int{},
 		size: int64(math.Exp(rng.Float64() * math.Log(300))), window: logUniform(rng, 500*time.Millisecond, 3*time.Minute),
-		rounding: rng.IntN(3), late: rng.IntN(2) == 0, silent: []int{0, 0, 5, 10}[rng.IntN(4)],
+		rounding: rng.IntN(4), late: rng.IntN(2) == 0, silent: []int{0, 0, 5, 10}[rng.IntN(4)],
 		callers: 1 + rng.IntN(80), cost: 1,
 		request: logUniform(rng, time.Millisecond, time.Second), work: logUniform(rng, time.Millisecond, 3*time.Second),
 		think: []time.Duration{0, 0, 100 * time.Millisecond, 3 * time.Second, 30 * time.Second}[rng.IntN(5)],
@@ -175,7 +175,7 @@ func (s *stater) took(i int, r store.Result) {
 }
 
 // state is what a response states. Resets are in milliseconds; or they are times in whole seconds, rounded up, less the
-// response's date, rounded down; or both are rounded down.
+// response's date, rounded down; or both are rounded down; or they are in milliseconds, and known to be.
 func (s *stater) state() []store.Observed {
 	if s.rng.IntN(100) < s.silent {
 		return nil
@@ -183,12 +183,15 @@ func (s *stater) state() []store.Observed {
 	st := s.rule.State(s.now)
 	o := store.Observed{Size: st.Size, Remaining: st.Remaining}
 	switch s.rounding {
-	case 0:
+	case 0, 3:
 		o.ResetIn = ((st.Reset - s.now + 999) / 1000 * 1000).Sub(0)
 	case 1:
 		o.ResetIn = ((st.Reset+999_999)/1_000_000*1_000_000 - s.now/1_000_000*1_000_000).Sub(0)
 	default:
 		o.ResetIn = (st.Reset/1_000_000*1_000_000 - s.now/1_000_000*1_000_000).Sub(0)
+	}
+	if s.rounding == 3 {
+		o.Slop = 50 * time.Millisecond
 	}
 	return []store.Observed{o}
 }

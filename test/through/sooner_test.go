@@ -52,8 +52,8 @@ func TestALimitThatComesBackSoonerIsUsed(t *testing.T) {
 	}{
 		{"openai", "requests", 10 * time.Second, 0.95, 0.9, 0.95},
 		{"openai", "requests", 30 * time.Second, 0.95, 0.9, 0.95},
-		{"openai", "requests", time.Second, 0.95, 0.4, 0.95},   // a rolling second always states one second, which may be rounded
-		{"openai", "tokens", 10 * time.Second, 0.95, 0.5, 0.5}, // more tokens are estimated than count
+		{"openai", "requests", time.Second, 0.95, 0.9, 0.95},
+		{"openai", "tokens", 10 * time.Second, 0.95, 0.88, 0.88},
 		// Resets are in whole seconds.
 		{"anthropic", "requests", 10 * time.Second, 0.9, 0.8, 0.9},
 		{"anthropic", "tokens", 10 * time.Second, 0.9, 0.75, 0.85},

@@ -3479,7 +3479,7 @@ F.pool_Pool_learnSize = function(i, in_, d, l, size) -- internal/pool/learn.go:1
   if in_[1] > before then F.pool_Pool_lose(i) end
  end
 end
-F.pool_Pool_fit = function(in_, o, made, tk) -- internal/pool/model.go:142
+F.pool_Pool_fit = function(in_, o, made, tk) -- internal/pool/model.go:150
  local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  if l[2] ~= 0 or in_[15] == 0 then return end
  local own = F.pool_ticket_cost(tk, o[1])
@@ -3515,13 +3515,13 @@ F.pool_Pool_fit = function(in_, o, made, tk) -- internal/pool/model.go:142
  end
  m[29] = once[1] + s[5]
 end
-F.pool_Pool_comesBack = function(in_, o, made, tk) -- internal/pool/model.go:292
+F.pool_Pool_comesBack = function(in_, o, made, tk) -- internal/pool/model.go:300
  if in_[28] == 0 or o[4] < 0 or o[2] <= 0 or o[3] < 0 or o[3] > o[2] then return end
  local m, l = (S_models[in_[28]] or ld(S_models, in_[28])), (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
  if m[24] == 0 or m[26] ~= 0 or m[1] ~= 1 or not (l[4] == 0 or l[11] ~= 0) then return end
  local unseen = max(in_[5] - (o[2] - o[3]), 0)
  if tk ~= nil then unseen = F.pool_Pool_unseen(in_, made, F.pool_ticket_arrived(tk, o[1], l)) end
- local s = {0,0,0,0,0,0,((fmod(quo(o[4], 1000), 1000000) ~= 0) and 1 or 0)}
+ local s = {0,0,0,0,0,0,(F.pool_fine(o) and 1 or 0)}
  if F.meter_Meter_Forget(in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), once[1], once[1] + quo(o[4], 1000) + ((s[7] ~= 0) and 50000 or 1200000), F.pool_ticket_arrived(tk, o[1], l), unseen) then
   m[27] = 1
  end
@@ -3569,7 +3569,7 @@ F.pool_ticket_cost = function(tk, limit) -- internal/pool/learn.go:116
  end
  return 0
 end
-F.pool_Pool_explained = function(in_, made, used) -- internal/pool/model.go:252
+F.pool_Pool_explained = function(in_, made, used) -- internal/pool/model.go:260
  local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
  local ours, known = F.meter_Meter_MostUsed(in_, d, r, once[1], made)
  if not known or used <= ours then return false end
@@ -3690,7 +3690,7 @@ F.pool_Pool_unfollow = function(in_) -- internal/pool/follow.go:181
  F.pool_Pool_turn(in_, window, 0, in_[1])
  return true
 end
-F.pool_Pool_mayBeWindow = function(in_, used) -- internal/pool/model.go:278
+F.pool_Pool_mayBeWindow = function(in_, used) -- internal/pool/model.go:286
  local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
  if d[1] ~= 0 or r == nil or F.pool_ownBurst((S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))) or used > F.meter_Ring_Recent(r, d, once[1]) + in_[4] then
   return false
@@ -3700,7 +3700,7 @@ F.pool_Pool_mayBeWindow = function(in_, used) -- internal/pool/model.go:278
  return m[25] == 0 and (m[29] == 0 or m[28] > 0)
 end
 F.meter_Ring_Unbrief = function(r, d) if r ~= nil and d[2] ~= 2 and r[4] == 0 then r[4] = d[6] end end -- internal/meter/ring.go:167
-F.pool_Pool_turn = function(in_, window, seen, unseen) -- internal/pool/model.go:234
+F.pool_Pool_turn = function(in_, window, seen, unseen) -- internal/pool/model.go:242
  local l = (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))
  local m, d = F.pool_Pool_modelOf(in_), copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  d[1], d[4] = 1, window
@@ -4536,12 +4536,12 @@ F.pool_Pool_state = function(o, l, in_, made, own) -- internal/pool/model.go:66
   return copy_(s, 0, 7), false
  end
  if (l[4] > 0 and l[11] == 0 and l[5] ~= l[4]) then return copy_(s, 0, 7), false end
- s[7] = (fmod(s[5], 1000000) ~= 0) and 1 or 0
+ s[7] = (F.pool_fine(o)) and 1 or 0
  s[3], s[4] = max(s[2] - 1, own < s[2] and own or s[2]), s[2]
  if l[12] ~= 0 and s[1] >= 10000 then s[3], s[4] = max(s[2] - 1000, 0), min(s[2] + 1000, s[1]) end
  return copy_(s, 0, 7), true
 end
-F.pool_Pool_modelOf = function(in_) -- internal/pool/model.go:213
+F.pool_Pool_modelOf = function(in_) -- internal/pool/model.go:221
  if in_[28] == 0 then
   in_[28] = slabNew(S_models)
   local t1_ = (S_models[in_[28]] or ld(S_models, in_[28]))
@@ -4575,11 +4575,11 @@ F.pool_Pool_shorten = function(in_, m, s) -- internal/pool/follow.go:90
   F.pool_Pool_turn(in_, m[17], in_[5], 0)
  end
 end
-F.pool_statement_within = function(s, window, off) -- internal/pool/model.go:114
+F.pool_statement_within = function(s, window, off) -- internal/pool/model.go:122
  local from, to, ok = F.pool_statement_span(s, window, off)
  return ok and s[5] >= from and s[5] <= to
 end
-F.pool_Pool_prove = function(m, d, s) -- internal/pool/model.go:202
+F.pool_Pool_prove = function(m, d, s) -- internal/pool/model.go:210
  if m[29] == 0 or s[5] >= d[4] - 4400000 then return end
  local apart = fmod(max(once[1] + s[5] - m[29], m[29] - once[1] - s[5]), d[4])
  if min(apart, d[4] - apart) > 4400000 + s[6] then m[25] = 1 end
@@ -4604,7 +4604,7 @@ F.pool_Pool_quicken = function(in_, m, s) -- internal/pool/follow.go:62
  end
  return true
 end
-F.pool_Pool_stretch = function(in_, window) -- internal/pool/model.go:222
+F.pool_Pool_stretch = function(in_, window) -- internal/pool/model.go:230
  local m, d = F.pool_Pool_modelOf(in_), copy_((S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)), 0, 9)
  d[4] = window
  if not F.meter_Meter_Resize(in_, d, in_[1], in_[1]) then
@@ -4615,7 +4615,7 @@ F.pool_Pool_stretch = function(in_, window) -- internal/pool/model.go:222
   m[25] = 0
  end
 end
-F.pool_statement_longer = function(s, than) -- internal/pool/model.go:121
+F.pool_statement_longer = function(s, than) -- internal/pool/model.go:129
  local off = ((s[7] ~= 0) and 50000 or 2200000)
  if s[5] < 8 * off or s[4] > s[3] + ((s[3] - fmod(s[3], 4)) / 4) then return 0 end
  local window = 60000000
@@ -4627,14 +4627,14 @@ F.pool_statement_longer = function(s, than) -- internal/pool/model.go:121
  end
  return window
 end
-F.pool_statement_span = function(s, window, off) -- internal/pool/model.go:88
+F.pool_statement_span = function(s, window, off) -- internal/pool/model.go:96
  local from, to, ok = 0, 0, false
  from, ok = F.meter_DrainTime(s[1], window, s[3])
  if not ok then return 0, 0, false end
  to, ok = F.meter_DrainTime(s[1], window, s[4])
  return from - off - s[6], to + off, ok
 end
-F.pool_model_doubt = function(m) -- internal/pool/model.go:195
+F.pool_model_doubt = function(m) -- internal/pool/model.go:203
  m[28] = m[28] + 1
  return m[28] >= 2
 end
@@ -4664,6 +4664,10 @@ end
 F.pool_ticket_arrived = function(tk, limit, l) -- internal/pool/follow.go:172
  if l[10] ~= 0 then return 0 end
  return F.pool_ticket_cost(tk, limit)
+end
+F.pool_fine = function(o) -- internal/pool/model.go:87
+ if o[5] > 0 then return quo(o[5], 1000) <= 50000 end
+ return fmod(quo(o[4], 1000), 1000000) ~= 0
 end
 F.meter_Meter_Forget = function(m, d, r, t, gone, own, unseen) -- internal/meter/turn.go:39
  local back, now_ = quo(gone - d[4], d[5]), (t - fmod(t, d[5])) / d[5]
@@ -4741,7 +4745,7 @@ F.pool_Pool_judgeStock = function(st, in_, room) -- internal/pool/stock.go:278
  F.policy_Breaker_Judge(b, b_o, (F.pool_Pool_rule()), once[1], in_[8], room > 0 and room or 0)
  return b, b_o
 end
-F.pool_ownBurst = function(l) return l[4] > 0 and l[11] == 0 and l[5] ~= l[4] end -- internal/pool/model.go:274
+F.pool_ownBurst = function(l) return l[4] > 0 and l[11] == 0 and l[5] ~= l[4] end -- internal/pool/model.go:282
 F.meter_Ring_Follow = function(r, t, apart) -- internal/meter/follow.go:15
  if r[31] == 0 then r[27] = t end
  r[31] = apart > 1 and apart or 1
