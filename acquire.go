@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,6 +95,8 @@ type resource struct {
 	session atomic.Uint64 // our session, known once a request has waited
 	waiters waiters
 	ring    ring
+
+	openHolds openHolds
 }
 
 func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*resource, error) {
@@ -254,7 +257,7 @@ func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t 
 		}
 		err = r.wait(ctx, req, res.ID, bells, t)
 	default:
-		err = r.refused(req, wait, res)
+		err = r.refused(ctx, req, wait, op)
 	}
 	asks.Put(x)
 	return err
@@ -337,7 +340,9 @@ func (r *resource) tooMuch(req *Request, limit int) string {
 	return fmt.Sprintf("%d %s, %s (%d)", op.Amounts[limit], l.Unit, what, size)
 }
 
-func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) error {
+// refused returns the error for a refused op.
+func (r *resource) refused(ctx context.Context, req *Request, wait time.Duration, op *store.Op) error {
+	res := &op.Result
 	e := &Error{Resource: r.name, Agent: req.Agent, Reason: res.Reason.Code.String(), RetryAt: clockAt(res.Now).time(res.Reason.At)}
 	if i := int(res.Reason.Limit); i >= 0 && i < len(r.limits) {
 		e.Limit = r.limits[i].Name
@@ -345,6 +350,7 @@ func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) 
 	if res.Reason.Behind != store.CodeNone {
 		e.behind = res.Reason.Behind.String()
 	}
+	hint := r.addHolders(ctx, e, op)
 	e.why = e.words(res.Reason.Code)
 	switch {
 	case res.Reason.Code == store.CodeCapacity:
@@ -366,9 +372,7 @@ func (r *resource) refused(req *Request, wait time.Duration, res *store.Result) 
 		e.Message = fmt.Sprintf("%s: would not be granted within %v (%s)", r.name, inWords(wait), e.because(res.Reason.Behind))
 		e.Hint = "allow more time, or try again then"
 	}
-	if i := int(res.Reason.Limit); e.Reason == "limit" && e.RetryAt.IsZero() && i >= 0 && i < len(r.limits) && r.limits[i].Kind != Concurrency {
-		e.Hint = "open tickets hold the limit: close them once they are answered, or give them a shorter ttl"
-	}
+	e.Hint = cmp.Or(hint, e.Hint)
 	return e
 }
 
@@ -398,6 +402,9 @@ func (e *Error) words(code store.Code) string {
 		s += fmt.Sprintf(" on limit %q", e.Limit)
 	case (code == store.CodeLimit || code == store.CodeOrder) && e.Limit != "":
 		s = fmt.Sprintf("limit %q", e.Limit)
+		if held := heldWords(e.HeldBy, e.open, e.HeldUntil); held != "" {
+			s += ", " + held
+		}
 	case code == store.CodeOrder:
 		s = "others are ahead"
 	case code == store.CodeProbe:

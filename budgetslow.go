@@ -241,7 +241,7 @@ func (p *pacer) count(ctx context.Context, ask *Request, pass *Ticket) error {
 		return p.failed(ctx, ask, err)
 	}
 	if ops[0].Result.State != store.Granted {
-		return p.refused(ask, 0, &ops[0].Result)
+		return p.refused(ctx, ask, 0, &ops[0])
 	}
 	pass.set(p.resource, &ops[0].Result)
 	pass.hold(ask)
@@ -254,7 +254,7 @@ func (b *budgets) slowed(ctx context.Context, r *resource, x *bill, i int, req *
 	if !errors.As(err, &e) {
 		return err
 	}
-	e.Resource, e.Agent = r.name, req.Agent
+	e.Resource, e.Agent, e.HeldBy, e.HeldUntil = r.name, req.Agent, nil, time.Time{}
 	switch {
 	case errors.Is(e, ErrCancelled):
 		e.Message = fmt.Sprintf("%s: %v while slowed by budget %q", r.name, e.cause, x.budgets[i].Name)

@@ -39,8 +39,9 @@ func (r *resource) diagnose(snap *store.Snapshot, h *store.History, cycles [][]s
 	d.FullestNow, d.Full = r.fullest(snap, h)
 	facts := r.facts(snap)
 	facts.Audit = audit.Weigh(&d, rep.Callers)
+	d.Unanswered = facts.Unanswered
 	facts.Callers, facts.Over, facts.Cycles = len(d.Callers), d.Judged.Window.Microseconds(), cycles
-	facts.Sent, facts.Refused = d.Sent, d.Refused
+	facts.Sent, facts.Refused, facts.Fullest = d.Sent, d.Refused, d.Fullest
 	for _, a := range policy.Advise(facts) {
 		d.Advice = append(d.Advice, inspect.Advice(a))
 	}
@@ -155,11 +156,8 @@ func (r *resource) eachQuota(snap *store.Snapshot, f func(l *store.LimitState, p
 // waits for it. A concurrency limit does not count: requests that wait for a place are what it is for.
 func (r *resource) fullest(snap *store.Snapshot, h *store.History) (fullest string, most float64) {
 	more := func(limit, scope string, part float64) {
-		if scope != "" {
-			limit += " (" + scope + ")"
-		}
 		if part > most {
-			fullest, most = limit, part
+			fullest, most = scoped(limit, scope), part
 		}
 	}
 	c := clockAt(h.Now)
@@ -183,6 +181,14 @@ func (r *resource) fullest(snap *store.Snapshot, h *store.History) (fullest stri
 		}
 	}
 	return fullest, most
+}
+
+// scoped names a limit with its scope.
+func scoped(limit, scope string) string {
+	if scope == "" {
+		return limit
+	}
+	return limit + " (" + scope + ")"
 }
 
 // fullByOne reports whether a single send has filled a limit for a moment, such as one of 1/s. That is no contention.
@@ -280,6 +286,10 @@ func addFacts(f *policy.Facts, def *store.Limit, l *store.LimitState, c clock) {
 		if used := l.Size - l.StatedLeft; used > 0 && l.StatedIn > 0 {
 			f.FreeSize = fmt.Sprintf("size: %d/%s", l.Size, span(time.Duration(float64(l.StatedIn)*float64(l.Size)/float64(used))))
 		}
+	}
+	if l.Hold.Full && f.Unanswered == "" {
+		f.Unanswered, f.UnansweredOf = scoped(name, l.Scope), l.Hold.By
+		f.UnansweredHold = heldWords(l.Hold.By, l.Hold.Tickets, c.time(l.Hold.Until))
 	}
 	if slack := l.Slack.Microseconds(); l.Widened && slack > f.Slack {
 		f.Slack, f.SlackLimit = slack, name

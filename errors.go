@@ -39,14 +39,19 @@ type Error struct {
 	RetryAt time.Time
 	// Reason is the reason as one word: limit, order, paused, probe, ramp, capacity, deadline, full, invalid, light,
 	// share, reserve, pace, breaker, slots, budget or slowed. It is empty if no limit or rule refused the request.
-	Reason  string
-	Message string
-	Hint    string
+	Reason string
+	// HeldBy lists the agents whose open tickets hold the limit, if no time is known because it depends on them. HeldUntil
+	// is when the last of these tickets ends, by this machine's clock, if none is closed or renewed before.
+	HeldBy    []string
+	HeldUntil time.Time
+	Message   string
+	Hint      string
 
 	cause      error
 	why        string // the reason in words, without the time
 	behind     string // for the reasons deadline and full: the reason it would have waited for
 	used, size int64  // of a budget
+	open       int    // tickets that hold the limit
 }
 
 func (e *Error) Error() string {

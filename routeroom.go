@@ -83,7 +83,7 @@ func (r *resource) foreseeAny(ctx context.Context, asked *Request, within time.D
 		if next++; res.State == store.Granted {
 			return nil
 		}
-		err := r.refused(&req, 0, res)
+		err := r.refused(ctx, &req, 0, &ops[next-1])
 		if e, ok := errors.AsType[*Error](err); ok && errors.Is(e, ErrNotNow) {
 			unknown = unknown || e.RetryAt.IsZero()
 			if first.IsZero() || e.RetryAt.Before(first) {

@@ -148,6 +148,9 @@ func (r *resource) shortage(s *inspect.ResourceStatus, away []int, budgets []ins
 			continue
 		}
 		out = shortage{of: "the limit " + l.Name + " is full" + levelOf(l), held: ": requests that need it wait or are refused", until: l.ResetAt, gone: out.gone}
+		if l.Held != "" {
+			out.until = nil // the reset does not help
+		}
 		switch {
 		case l.Remaining > 0 && slowed:
 			out.of, out.held, out.holds = "the breaker on the limit "+l.Name+" holds "+r.classNames(lower)+levelOf(l), "", true
@@ -158,7 +161,7 @@ func (r *resource) shortage(s *inspect.ResourceStatus, away []int, budgets []ins
 			}
 		case l.Plan:
 			out.of, out.held, out.gone = "the limit "+l.Name+" is used up"+levelOf(l), ": lower classes wait or are refused", true
-		case l.ResetAt != nil:
+		case l.ResetAt != nil && l.Held == "":
 			out.of, out.gone = "the limit "+l.Name+" is used up"+levelOf(l), true
 		}
 	}
@@ -184,12 +187,16 @@ func (r *resource) shortage(s *inspect.ResourceStatus, away []int, budgets []ins
 // process.
 func (r *resource) spends() bool { return r.paid || r.charged.Load() }
 
-// levelOf says how much of a limit is used.
+// levelOf says how much of a limit is used, and which unanswered tickets hold it.
 func levelOf(l *inspect.LimitStatus) string {
 	if l.Plan {
 		return fmt.Sprintf(" (%d%% used)", l.Used*100/l.Limit)
 	}
-	return fmt.Sprintf(" (%d of %d used)", l.Used, l.Limit)
+	level := fmt.Sprintf(" (%d of %d used)", l.Used, l.Limit)
+	if l.Held != "" {
+		level += ", " + l.Held
+	}
+	return level
 }
 
 func outageReason(o *inspect.OutageStatus) string {

@@ -59,7 +59,7 @@ func (g *Gate) Why(ctx context.Context, resource string) ([]inspect.Waiting, err
 		}
 		list = append(list, inspect.Waiting{
 			Ticket: r.ticketID(w.ID), Agent: w.Agent, Class: r.settings.className(w.Class), Limit: r.limitName(w.Reason.Limit),
-			HeldBy: append([]string{}, w.HeldBy...), Position: w.Position, ExpectedAt: c.moment(w.Expected), Reason: w.Reason.Code.String(), Model: w.Model,
+			HeldBy: append([]string{}, w.HeldBy...), Position: w.Position, ExpectedAt: c.moment(w.Expected), HeldUntil: c.moment(w.HeldUntil), Reason: w.Reason.Code.String(), Model: w.Model,
 			Scope: pausedScope(snap.Gates, &w), Own: w.ID.Session == r.session.Load(),
 		})
 	}
@@ -177,11 +177,16 @@ func (r *resource) limitStatus(snap *store.Snapshot) []inspect.LimitStatus {
 		if def.Plan && l.Size == 0 {
 			continue // the resource is not used by subscription
 		}
+		var held string
+		var heldBy []string
+		if l.Hold.Full {
+			held, heldBy = heldWords(l.Hold.By, l.Hold.Tickets, c.time(l.Hold.Until)), l.Hold.By
+		}
 		list = append(list, inspect.LimitStatus{
 			Name: def.Name, Kind: l.Kind.String(), WindowMS: l.Window.Milliseconds(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Rate: rateOf(&l), Used: l.Used,
 			Remaining: l.Remaining, Outside: l.Outside, ResetAt: c.moment(resetOf(&l)),
 			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(goneOf(&l, def.Plan, snap.Now)), DiffersFrom: r.differs(&l), Binds: l.Binds,
-			Withheld: l.Withheld, Learned: sizeOf(&def) == 0 && l.Size > 0, Plan: def.Plan,
+			Withheld: l.Withheld, Learned: sizeOf(&def) == 0 && l.Size > 0, Held: held, HeldBy: heldBy, Plan: def.Plan,
 		})
 	}
 	return list

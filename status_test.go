@@ -192,7 +192,7 @@ func TestWhyExplainsEveryWaiter(t *testing.T) {
 		if want := []string{"1 high p0: limit bucket in 10s", "2 low p2: limit bucket in 20s"}; !slices.Equal(got, want) {
 			t.Errorf("why says %q, want %q", got, want)
 		}
-		const want = "agent class expected_at held_by limit position reason scope ticket"
+		const want = "agent class expected_at held_by held_until limit position reason scope ticket"
 		if got := keys(t, at(t, asJSON(t, list), 0)); got != want {
 			t.Errorf("keys are %s, want %s", got, want)
 		}

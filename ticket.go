@@ -142,7 +142,7 @@ func (t *Ticket) renew(ctx context.Context) error {
 		return err
 	case store.Refused:
 		*t = Ticket{}
-		return r.refused(req, wait, &op.Result)
+		return r.refused(ctx, req, wait, op)
 	default:
 		err := r.gone(t.id, op.Result.State)
 		*t = Ticket{}

@@ -36,6 +36,8 @@ type ResourceDiagnosis struct {
 	// FullestNow is the limit that is fullest at this moment. Full is the used part of it, which may be more than 1.
 	FullestNow string  `json:"-"`
 	Full       float64 `json:"-"`
+	// Unanswered is the limit, with its model, that unanswered tickets leave without room; empty if there is none.
+	Unanswered string `json:"-"`
 	// Sent counts the sends of all callers, and Refused those that the provider refused (429).
 	Sent    int64 `json:"-"`
 	Refused int64 `json:"-"`

@@ -135,6 +135,10 @@ type LimitStatus struct {
 	Withheld int64 `json:"withheld"`
 	// Learned is set if the provider stated the size and the configuration states none.
 	Learned bool `json:"learned"`
+	// Held says in words which unanswered tickets leave no room, however much time passes, and until when at the latest.
+	// HeldBy lists their agents. Both are empty if time alone makes room.
+	Held   string   `json:"-"`
+	HeldBy []string `json:"-"`
 	// Plan is set for a window of a subscription, counted in millionths. GoneAt is then when it would be used up at the
 	// rate since it began, if that is before its reset.
 	Plan bool `json:"plan"`
@@ -173,7 +177,11 @@ type Waiting struct {
 	HeldBy     []string   `json:"held_by"`
 	Position   int        `json:"position"`
 	ExpectedAt *time.Time `json:"expected_at"`
-	Reason     string     `json:"reason"`
+	// HeldUntil is when the last of the unanswered tickets ends that hold the limit, if none is closed or renewed before.
+	// HeldBy names their agents, and ExpectedAt is nil, because it depends on them. HeldUntil is nil if time alone makes
+	// room.
+	HeldUntil *time.Time `json:"held_until"`
+	Reason    string     `json:"reason"`
 	// Scope is what the pause covers that holds the request, such as model=opus. It is empty for a pause of the whole
 	// resource, and if no pause holds the request.
 	Scope string `json:"scope"`

@@ -112,9 +112,19 @@ type LimitState struct {
 	// ledger counts it as used: what the latest stated, and in which time everything is back. StatedLeft is 0 otherwise.
 	StatedLeft int64
 	StatedIn   time.Duration
+	Hold       Hold
 	Light      Color
 	Binds      bool // the light holds lower classes back; otherwise it is only shown
 	Breaker    BreakerState
+}
+
+// Hold describes the open tickets that hold part of a limit: each counts until it is answered or closed, or ends. It is
+// empty for concurrency limits.
+type Hold struct {
+	By      []string // their agents, most first, at most five
+	Tickets int
+	Until   Time // when the last of them ends, if it is neither closed nor renewed before
+	Full    bool // they leave no room to others, however much time passes
 }
 
 // BreakerState is what the breaker knows about a stock.
@@ -200,6 +210,9 @@ type Waiter struct {
 	// HeldBy lists the agents that hold the missing limit, most first. For concurrency limits these are the agents with
 	// open tickets, for other limits those with the most use in its window.
 	HeldBy []string
+	// HeldUntil is when the last of the open tickets ends that hold the limit, if none is closed or renewed before. It is
+	// 0 if time alone makes room.
+	HeldUntil Time
 }
 
 // History lists the sends that a pool remembers.

@@ -242,6 +242,8 @@ export interface Waiting {
   class: string;
   limit: string;
   held_by: string[];
+  /** When the last unanswered ticket that holds the limit ends, if none is closed before; null if time alone makes room. */
+  held_until: string | null;
   position: number;
   expected_at: string | null;
   reason: string;
@@ -365,7 +367,7 @@ export class Client {
 
 /** The gate said no, or could not be asked. */
 export class SluiceError extends Error {
-  constructor(detail: string, more?: Partial<Pick<SluiceError, "status" | "hint" | "limit" | "why" | "retryAfterMs" | "retryAt" | "chain">> & { cause?: unknown });
+  constructor(detail: string, more?: Partial<Pick<SluiceError, "status" | "hint" | "limit" | "why" | "retryAfterMs" | "retryAt" | "chain" | "heldBy" | "heldUntil">> & { cause?: unknown });
   /** Of HTTP; 0 if the daemon was not reached. */
   readonly status: number;
   readonly detail: string;
@@ -376,6 +378,10 @@ export class SluiceError extends Error {
   readonly retryAfterMs: number | undefined;
   readonly retryAt: Date | undefined;
   readonly chain: string[];
+  /** The agents of unanswered tickets that hold the limit: the time depends on them. */
+  readonly heldBy: string[];
+  /** When the last of these tickets ends, if none is closed before. */
+  readonly heldUntil: Date | undefined;
 }
 /** The request makes no sense: a field is wrong (400, 413, 415, 421). */
 export class Invalid extends SluiceError {}

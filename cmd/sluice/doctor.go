@@ -104,7 +104,7 @@ func weigh(d *inspect.ResourceDiagnosis, callers []inspect.CallerReport, observe
 	audit.Weigh(d, callers)
 	facts := policy.Facts{
 		Resource: inspect.ResourceOf(d.Name), Callers: len(d.Callers), Observed: observed, Over: d.Judged.Window.Microseconds(), Fullest: d.Fullest,
-		Sent: d.Sent, Refused: d.Refused,
+		Sent: d.Sent, Refused: d.Refused, Unanswered: d.Unanswered,
 		Audit: policy.Audit{
 			QuotaPerMin: d.QuotaPerMin, MeanPerMin: d.MeanPerMin, PeakPerMin: d.PeakPerMin, Ratio: d.Ratio, OneMoreRatio: d.OneMoreRatio, Verdict: d.Verdict,
 		},

@@ -33,7 +33,10 @@ type failure struct {
 
 	limit   string    // the limit that holds the request, if any
 	retryAt time.Time // when a retry may help; zero if unknown
-	chain   []string  // agents that wait for each other, up to the limited one
+
+	heldBy    []string  // agents of unanswered tickets that hold the limit
+	heldUntil time.Time // when the last of these tickets ends; zero if there are none
+	chain     []string  // agents that wait for each other, up to the limited one
 
 	parse config.Errors  // all mistakes in a file, if that is the failure
 	extra map[string]any // printed beside error in the JSON
@@ -80,6 +83,9 @@ func (f *failure) json() errorJSON {
 	if !f.retryAt.IsZero() {
 		e.RetryAt = new(f.retryAt.UTC())
 	}
+	if !f.heldUntil.IsZero() {
+		e.HeldBy, e.HeldUntil = f.heldBy, new(f.heldUntil.UTC())
+	}
 	return e
 }
 
@@ -109,6 +115,9 @@ type errorJSON struct {
 	Limit   *string    `json:"limit"`
 	RetryAt *time.Time `json:"retry_at"`
 	Chain   []string   `json:"chain"`
+	// The agents of unanswered tickets that hold the limit, and when the last of these ends. Left out if there are none.
+	HeldBy    []string   `json:"held_by,omitempty"`
+	HeldUntil *time.Time `json:"held_until,omitempty"`
 }
 
 func printJSON(w io.Writer, v any) error {

@@ -50,7 +50,7 @@ func fail(err error) error {
 	}
 	var e *sluice.Error
 	if errors.As(err, &e) {
-		f.hint, f.limit, f.retryAt = e.Hint, e.Limit, e.RetryAt
+		f.hint, f.limit, f.retryAt, f.heldBy, f.heldUntil = e.Hint, e.Limit, e.RetryAt, e.HeldBy, e.HeldUntil
 	}
 	if f.code == exitNotYet && f.hint == "" && e != nil && e.Resource != "" {
 		f.hint = "sluice why " + e.Resource + " shows the queue and what it waits for"

@@ -37,6 +37,9 @@ func (s *session) whyWaiting(ctx context.Context, req sluice.Request) string {
 		if len(w.HeldBy) > 0 {
 			fmt.Fprintf(&b, " held by %s", strings.Join(w.HeldBy[:min(len(w.HeldBy), 3)], ", "))
 		}
+		if w.HeldUntil != nil {
+			fmt.Fprintf(&b, " for at most %s", max(time.Until(*w.HeldUntil), 0).Round(time.Second))
+		}
 		if w.ExpectedAt != nil {
 			fmt.Fprintf(&b, ", expected in %s", max(time.Until(*w.ExpectedAt), 0).Round(time.Second))
 		}

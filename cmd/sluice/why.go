@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -210,6 +211,7 @@ func (s *screen) waiting(list []waitingJSON, of whose) {
 		return
 	}
 	s.table(s.queue(list))
+	s.unanswered(list)
 	var cheaper []string
 	for _, w := range list {
 		if w.CheaperModel != nil && !slices.Contains(cheaper, *w.CheaperModel) {
@@ -236,6 +238,32 @@ func (s *screen) held(list []inspect.Held) {
 	s.table(t)
 }
 
+// heldBy says who holds what a request waits for, and for how long at most.
+func (s *screen) heldBy(w *waitingJSON) string {
+	by := s.Names(w.HeldBy, ", ", 3, nameWidth)
+	if left := show.Left(w.HeldUntil, s.now); left != "" {
+		by += " for at most " + left
+	}
+	return by
+}
+
+// unanswered says what to do about unanswered tickets that hold a limit.
+func (s *screen) unanswered(list []waitingJSON) {
+	var said []string
+	for i := range list {
+		w := &list[i]
+		of := w.Resource + " " + w.Limit
+		if w.HeldUntil == nil || w.Reason != "limit" || slices.Contains(said, of) {
+			continue
+		}
+		said = append(said, of)
+		text := fmt.Sprintf("Unanswered tickets hold the limit %s of %s: %s.", w.Limit, w.Resource, policy.CloseTickets(w.HeldBy))
+		for _, line := range s.wrap(s.Text(text, 500), 0) {
+			s.line("%s", line)
+		}
+	}
+}
+
 // queue returns the table of waiting requests.
 func (s *screen) queue(list []waitingJSON) *show.Table {
 	t := &show.Table{Columns: []show.Column{
@@ -251,7 +279,7 @@ func (s *screen) queue(list []waitingJSON) *show.Table {
 		t.Add(
 			show.Cell{Text: fmt.Sprint(w.Position)}, show.Cell{Text: s.Text(w.Resource, nameWidth)}, show.Cell{Text: s.Text(w.Agent, nameWidth)},
 			show.Cell{Text: s.Text(w.Class, 12)}, expected, show.Cell{Text: s.Text(show.Waits(w.Reason, w.Limit, w.Scope), 80)},
-			show.Cell{Text: s.Names(w.HeldBy, ", ", 3, nameWidth)}, show.Cell{Text: s.Text(w.Ticket, nameWidth), Colour: show.Dim},
+			show.Cell{Text: s.heldBy(w)}, show.Cell{Text: s.Text(w.Ticket, nameWidth), Colour: show.Dim},
 		)
 	}
 	return t

@@ -24,6 +24,9 @@ type Problem struct {
 	RetryAt      *time.Time `json:"retry_at,omitempty"`
 	RetryAfterMS *int64     `json:"retry_after_ms,omitempty"`
 	Chain        []string   `json:"chain,omitempty"`
+	// The agents of unanswered tickets that hold the limit, and when the last of these ends.
+	HeldBy    []string   `json:"held_by,omitempty"`
+	HeldUntil *time.Time `json:"held_until,omitempty"`
 	// For a configuration: the position of the mistake.
 	File   string `json:"file,omitempty"`
 	Line   int    `json:"line,omitempty"`
@@ -77,6 +80,9 @@ func ProblemOf(err error) *Problem {
 		p.Hint, p.Limit, p.Why = e.Hint, e.Limit, e.Reason
 		if !e.RetryAt.IsZero() {
 			p.RetryAt, p.RetryAfterMS = new(e.RetryAt.UTC()), new(max(time.Until(e.RetryAt).Milliseconds(), 0))
+		}
+		if !e.HeldUntil.IsZero() {
+			p.HeldBy, p.HeldUntil = e.HeldBy, new(e.HeldUntil.UTC())
 		}
 	}
 	return p

@@ -34,6 +34,7 @@ type waits struct {
 	Limit       string     `json:"limit" jsonschema:"the limit in the way; empty: none"`
 	Reason      string     `json:"reason"`
 	HeldBy      []string   `json:"held_by" jsonschema:"who uses most of that limit"`
+	HeldUntil   *time.Time `json:"held_until" jsonschema:"when the last unanswered ticket that holds the limit ends; null: time alone makes room"`
 	ExpectedInS *int64     `json:"expected_in_s" jsonschema:"seconds until its turn, estimated; null: it depends on when others are done"`
 	ExpectedAt  *time.Time `json:"expected_at"`
 }
@@ -91,7 +92,7 @@ func (s *server) waits(ctx context.Context, q waitsIn) (waitsOut, string, error)
 func waitsOf(resource string, w *inspect.Waiting, now time.Time) waits {
 	return waits{
 		Resource: resource, Ticket: w.Ticket, Agent: w.Agent, Class: w.Class, Model: w.Model, Place: w.Position, Limit: w.Limit,
-		Reason: show.Waits(w.Reason, w.Limit, w.Scope), HeldBy: append([]string{}, w.HeldBy...), ExpectedInS: in(w.ExpectedAt, now), ExpectedAt: w.ExpectedAt,
+		Reason: show.Waits(w.Reason, w.Limit, w.Scope), HeldBy: append([]string{}, w.HeldBy...), HeldUntil: w.HeldUntil, ExpectedInS: in(w.ExpectedAt, now), ExpectedAt: w.ExpectedAt,
 	}
 }
 
@@ -102,6 +103,9 @@ func (o *waitsOut) sentence(agent, ticket string, now time.Time) string {
 		text := fmt.Sprintf("%s waits for %s at place %d: %s", word(w.Agent), word(w.Resource), w.Place, words(w.Reason))
 		if len(w.HeldBy) > 0 {
 			text += ", used by " + plain.Names(w.HeldBy, ", ", 3, 80)
+		}
+		if w.HeldUntil != nil {
+			text += "; their unanswered tickets end " + show.In(w.HeldUntil, now) + " at the latest"
 		}
 		if w.ExpectedAt != nil {
 			text += "; expected to go " + show.In(w.ExpectedAt, now)

@@ -82,6 +82,8 @@ export function reason(w, now) {
   if (w.limit) text += ' (' + clean(w.limit, 40) + ')';
   const by = (w.held_by ?? []).slice(0, 3).map((n) => '\u2068' + clean(n, 40) + '\u2069');
   if (by.length > 0) text += ', held by ' + by.join(', ') + (w.held_by.length > 3 ? ' and others' : '');
+  const held = at(w.held_until);
+  if (held !== null && held > now) text += ' for at most ' + span(held - now);
   const t = until(w.expected_at, now);
   if (t) text += ', expected ' + t;
   return w.cheaper_model ? text + '; \u2068' + clean(w.cheaper_model, 40) + '\u2069 would go now, for less' : text;

@@ -41,6 +41,11 @@ type Facts struct {
 	FreeHeld   string // what the gate counts, in words
 	FreeSize   string // what to configure if the provider has a bucket; empty: not known
 
+	// A limit that unanswered tickets leave without room, with its model.
+	Unanswered     string
+	UnansweredHold string   // what holds it, in words
+	UnansweredOf   []string // the agents of the tickets, most first
+
 	Unknown []string // limits whose size is neither configured nor stated; one "" if there are no limits
 	Use     int      // percent; 0 means 100
 	Audit   Audit
@@ -71,7 +76,7 @@ type Advice struct {
 type topic func(f *Facts) (setting, seen, do string)
 
 // topics are all topics, the most important first.
-var topics = []topic{cycles, unknown, outside, recounted, free, guardOff, contention, breaker, slack, cut, strict, quota}
+var topics = []topic{cycles, unanswered, unknown, outside, recounted, free, guardOff, contention, breaker, slack, cut, strict, quota}
 
 // causes are the topics that explain refusals, the best explanation first.
 var causes = []topic{observed, outside, recounted, guardOff, slack, unknown, use}
@@ -230,7 +235,7 @@ func cycles(f *Facts) (setting, seen, do string) {
 
 func contention(f *Facts) (setting, seen, do string) {
 	a := f.Audit
-	if a.Verdict != VerdictContention {
+	if a.Verdict != VerdictContention || f.Fullest != "" && f.Fullest == f.Unanswered {
 		return
 	}
 	one := f.Callers == 1

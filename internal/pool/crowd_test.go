@@ -217,7 +217,7 @@ func TestTheCrowdHasTheSmallestSizeThatWasStated(t *testing.T) {
 	tell("large", 1000, 1000)
 	tell("small", 50, 40)
 	tell("middle", 500, 500)
-	for _, l := range p.limitStates() {
+	for _, l := range p.limitStates(&holding{pool: p}) {
 		if l.Limit == 1 && l.Scope == "model="+otherName {
 			if l.Size != 50 || l.Remaining != 40 || l.Outside != 0 || l.Reset != 0 {
 				t.Errorf("the crowd has %+v", l)
@@ -225,7 +225,7 @@ func TestTheCrowdHasTheSmallestSizeThatWasStated(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("no meter of the crowd: %+v", p.limitStates())
+	t.Errorf("no meter of the crowd: %+v", p.limitStates(&holding{pool: p}))
 }
 
 // An agent that uses many models in a minute takes a bounded number of periods of the history, and all its requests are

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/sluicehq/sluice/internal/meter"
+	"github.com/sluicehq/sluice/store"
 )
 
 // maxHolders bounds the number of agents listed as holding a limit.
@@ -17,14 +18,22 @@ const outsideName = "(outside the gate)"
 // kinds they are the agents that used most within the window, because use counts long after its tickets are closed.
 type holding struct {
 	pool   *Pool
-	open   map[int32]map[int32]int64 // amounts of open tickets, by meter and agent
+	open   map[int32]map[int32]place // of open tickets, by meter and agent
 	found  map[int32][]string
+	holds  map[int32]store.Hold
 	looked bool
 }
 
 type holder struct {
 	name string
 	n    int64
+}
+
+// place is what the open tickets of one agent hold of a meter.
+type place struct {
+	amount  int64
+	tickets int
+	until   int64 // when the last of them ends, if it is not closed before
 }
 
 // of returns the agents that hold a meter, the largest holder first, at most maxHolders.
@@ -49,8 +58,22 @@ func (h *holding) of(i int32) []string {
 	return h.found[i]
 }
 
-// openOn returns the agents with open tickets on a meter, the largest holder first, at most maxHolders.
-func (h *holding) openOn(i int32) []string { return largest(h.places(i)) }
+// hold describes the open tickets that hold a meter.
+func (h *holding) hold(i int32) store.Hold {
+	if o, known := h.holds[i]; known {
+		return o
+	}
+	o := store.Hold{By: largest(h.places(i))}
+	for _, x := range h.open[i] {
+		o.Tickets += x.tickets
+		o.Until = max(o.Until, store.Time(x.until))
+	}
+	if h.holds == nil {
+		h.holds = map[int32]store.Hold{}
+	}
+	h.holds[i] = o
+	return o
+}
 
 func largest(list []holder) (names []string) {
 	slices.SortFunc(list, func(a, b holder) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.name, b.name)) })
@@ -65,20 +88,24 @@ func (h *holding) places(i int32) (list []holder) {
 	if !h.looked {
 		h.look()
 	}
-	for agent, n := range h.open[i] {
-		list = append(list, holder{h.pool.names.Text(agent), n})
+	for agent, x := range h.open[i] {
+		list = append(list, holder{h.pool.names.Text(agent), x.amount})
 	}
 	return list
 }
 
 // look adds up the charges of all open tickets.
 func (h *holding) look() {
-	h.looked, h.open = true, map[int32]map[int32]int64{}
+	h.looked, h.open = true, map[int32]map[int32]place{}
 	p := h.pool
 	for i := int32(1); i < p.tickets.End(); i++ {
 		tk := p.tickets.At(i)
 		if tk.state != stateHeld && tk.state != stateReady && tk.state != stateSpent {
 			continue
+		}
+		ends := tk.ends
+		if tk.state == stateReady { // its time to live begins when it is collected
+			ends = tk.due
 		}
 		for k := range tk.n {
 			c := &tk.charges[k]
@@ -86,9 +113,11 @@ func (h *holding) look() {
 				continue // it counts until its time is over, whether or not its ticket is open
 			}
 			if h.open[c.inst] == nil {
-				h.open[c.inst] = map[int32]int64{}
+				h.open[c.inst] = map[int32]place{}
 			}
-			h.open[c.inst][tk.who.agent] += c.Amount
+			x := h.open[c.inst][tk.who.agent]
+			x.amount, x.tickets, x.until = x.amount+c.Amount, x.tickets+1, max(x.until, ends)
+			h.open[c.inst][tk.who.agent] = x
 		}
 	}
 }

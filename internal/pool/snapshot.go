@@ -39,13 +39,14 @@ func (p *Pool) Snapshot(now store.Time) store.Snapshot {
 		s.Waiting = append(s.Waiting, p.queue.Waiting(rankOf(c)))
 	}
 	s.Waiting[0] += p.queue.Waiting(emergency)
-	s.Limits = p.limitStates()
+	holders := holding{pool: p}
+	s.Limits = p.limitStates(&holders)
 	s.Light = p.poolLight()
 	s.Agents = p.agentStates()
 	s.Members = p.memberStates()
 	s.Gates = p.gateStates()
 	s.Callers = p.callerStates()
-	s.Queue = p.waiterStates()
+	s.Queue = p.waiterStates(&holders)
 	return s
 }
 
@@ -107,7 +108,7 @@ func (p *Pool) Pending(of func(session uint64) bool) []store.ID {
 	return ids
 }
 
-func (p *Pool) limitStates() []store.LimitState {
+func (p *Pool) limitStates(holders *holding) []store.LimitState {
 	var list []store.LimitState
 	for i := int32(1); i < p.insts.End() && len(list) < store.MaxListed; i++ {
 		// Skip spare meters. Whether a sweep has dropped them yet must not show.
@@ -143,6 +144,10 @@ func (p *Pool) limitStates() []store.LimitState {
 			if d.Kind == meter.Bucket {
 				l.Refill, l.RefillEvery = in.N, store.Time(in.W).Sub(0)
 			}
+		}
+		if d.Kind != meter.Concurrency && in.Held > 0 {
+			l.Hold = holders.hold(i)
+			l.Hold.Full = depends(in, d, r, p.now, 1)
 		}
 		if d.Kind == meter.Fixed {
 			l.Reset = store.Time(in.Hi)
@@ -219,9 +224,8 @@ func (p *Pool) callerStates() []store.Caller {
 }
 
 // waiterStates lists the queue in order, with the expected time of each grant.
-func (p *Pool) waiterStates() []store.Waiter {
+func (p *Pool) waiterStates(holders *holding) []store.Waiter {
 	var list []store.Waiter
-	holders := holding{pool: p}
 	before := map[int32]int64{} // amount of each meter that requests ahead ask for
 	var behind [4]int64         // number of requests ahead that a pause holds, by phase
 	for i, l := range p.queue.List(p.strictFrom(pause.Paused), store.MaxListed, func(t int32) order.Costs { return p.costs(p.tickets.At(t)) }) {
@@ -229,12 +233,14 @@ func (p *Pool) waiterStates() []store.Waiter {
 		r, _ := p.why(l.Ticket)
 		at, unknown := p.now, false
 		var heldBy []string
+		var until store.Time // of what holds it
 		for k := range tk.n {
 			c := &tk.charges[k]
 			in, d, ring := p.touchCharge(c)
 			held := depends(in, d, ring, p.now, c.Amount)
 			if unknown = unknown || held; held && r.Code <= store.CodeOrder {
-				heldBy = holders.openOn(c.inst)
+				hold := holders.hold(c.inst)
+				heldBy, until = hold.By, max(until, hold.Until)
 			} else if int8(c.limit) == r.Limit && len(heldBy) == 0 {
 				heldBy = holders.of(c.inst)
 			}
@@ -258,7 +264,7 @@ func (p *Pool) waiterStates() []store.Waiter {
 		list = append(list, store.Waiter{
 			ID: tk.id, Agent: p.names.Text(tk.who.agent), Class: int(tk.class), Model: p.names.Text(tk.who.model),
 			Position: i + 1, Since: store.Time(tk.since), Expected: store.Time(at), Reason: r,
-			HeldBy: heldBy,
+			HeldBy: heldBy, HeldUntil: until,
 		})
 	}
 	return list

@@ -70,6 +70,9 @@ func (m *Model) agentDetails(a *inspect.AgentStatus) (lines []string) {
 		if len(w.HeldBy) > 0 {
 			text += ", held by " + s.Names(w.HeldBy, ", ", 3, name)
 		}
+		if left := show.Left(w.HeldUntil, m.now); left != "" {
+			text += " for at most " + left
+		}
 		add(show.Plain, text)
 	}
 	if len(a.WaitsFor) > 0 {

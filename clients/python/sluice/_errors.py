@@ -12,7 +12,8 @@ class SluiceError(Exception):
 
     ``status`` is that of HTTP, 0 if the daemon was not reached. ``detail`` says what was wrong, ``hint`` what to do about
     it. A refusal may also tell the ``limit``, ``why``, the ``chain`` of agents it is due to, and when it may help to come
-    back: ``retry_after`` in seconds, ``retry_at`` as a time; both are None if unknown.
+    back: ``retry_after`` in seconds, ``retry_at`` as a time; both are None if unknown. If they depend on unanswered
+    tickets, ``held_by`` names the agents of these, and ``held_until`` is when the last of them ends.
     """
 
     def __init__(
@@ -26,6 +27,8 @@ class SluiceError(Exception):
         retry_after: Optional[float] = None,
         retry_at: Optional[datetime] = None,
         chain: Optional[List[str]] = None,
+        held_by: Optional[List[str]] = None,
+        held_until: Optional[datetime] = None,
     ) -> None:
         super().__init__(detail)
         self.status = status
@@ -36,6 +39,8 @@ class SluiceError(Exception):
         self.retry_after = retry_after
         self.retry_at = retry_at
         self.chain: List[str] = chain or []
+        self.held_by: List[str] = held_by or []
+        self.held_until = held_until
 
     def __str__(self) -> str:
         return f"{self.detail} ({self.hint})" if self.hint else self.detail
@@ -123,7 +128,7 @@ def problem(status: int, headers: Mapping[str, str], body: bytes) -> SluiceError
         after = ms / 1000
     elif headers.get("Retry-After", "").isdigit():
         after = float(headers["Retry-After"])
-    chain = p.get("chain")
+    chain, held_by = p.get("chain"), p.get("held_by")
     kind = _kinds.get(status, SluiceError)
     detail, hint = text("detail") or text("title"), text("hint")
     if not detail:
@@ -138,4 +143,6 @@ def problem(status: int, headers: Mapping[str, str], body: bytes) -> SluiceError
         retry_after=after,
         retry_at=parse_time(p.get("retry_at")),
         chain=[str(c) for c in chain] if isinstance(chain, list) else None,
+        held_by=[str(a) for a in held_by] if isinstance(held_by, list) else None,
+        held_until=parse_time(p.get("held_until")),
     )

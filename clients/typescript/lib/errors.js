@@ -18,6 +18,8 @@ class SluiceError extends Error {
     this.retryAfterMs = more.retryAfterMs;
     this.retryAt = more.retryAt;
     this.chain = more.chain ?? [];
+    this.heldBy = more.heldBy ?? [];
+    this.heldUntil = more.heldUntil;
   }
 }
 
@@ -66,7 +68,10 @@ function problem(status, headers, text) {
   let retryAfterMs;
   if (typeof p.retry_after_ms === "number") retryAfterMs = p.retry_after_ms;
   else if (/^\d+$/.test(seconds ?? "")) retryAfterMs = Number(seconds) * 1000;
-  const at = new Date(say(p.retry_at));
+  const time = (v) => {
+    const at = new Date(say(v));
+    return Number.isNaN(at.getTime()) ? undefined : at;
+  };
   const detail = say(p.detail) || say(p.title);
   const Kind = kinds.get(status) ?? SluiceError;
   return new Kind(detail || `the answer has status ${status} and does not say why`, {
@@ -75,8 +80,10 @@ function problem(status, headers, text) {
     limit: say(p.limit),
     why: say(p.why),
     retryAfterMs,
-    retryAt: Number.isNaN(at.getTime()) ? undefined : at,
+    retryAt: time(p.retry_at),
     chain: Array.isArray(p.chain) ? p.chain.map(String) : [],
+    heldBy: Array.isArray(p.held_by) ? p.held_by.map(String) : [],
+    heldUntil: time(p.held_until),
   });
 }
 
