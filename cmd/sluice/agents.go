@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/inspect"
@@ -26,7 +29,12 @@ moment) or held (should start no new work, because an agent that it waits for is
 chain leads there).`,
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			st, err := readStatus(cmd)
+			st, err := reading(cmd, nil, func(ctx context.Context, s *session) (st inspect.Status, err error) {
+				if st, err = s.gate.Status(ctx); err == nil {
+					s.nameUsers(st.Agents, time.Now())
+				}
+				return st, err
+			})
 			if err != nil {
 				return err
 			}

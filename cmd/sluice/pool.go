@@ -73,6 +73,17 @@ func readPool(ctx context.Context, s *session, resource string) (poolJSON, error
 	if p.PoolStatus, err = s.gate.Pool(ctx, resource); err != nil {
 		return p, err
 	}
+	var userOf func(agent string) string
+	for name, a := range p.Allocations {
+		if a.Leased {
+			continue
+		}
+		if userOf == nil {
+			userOf = s.lastUsers(time.Now())
+		}
+		a.User = cmp.Or(userOf(name), a.User)
+		p.Allocations[name] = a
+	}
 	limit := mainLimit(s.limits[resource])
 	if limit == nil {
 		return p, nil

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +39,7 @@ shows the same live.`,
 				classes = s.classNames()
 				if st, err = s.gate.Status(ctx); err == nil {
 					s.nameModels(&st, time.Now())
+					s.nameUsers(st.Agents, time.Now())
 					turnedAway = s.countRefused(ctx, s.resourceNames(), time.Now())
 				}
 				return st, err
@@ -93,6 +96,29 @@ func (s *session) nameModels(st *inspect.Status, now time.Time) {
 			r.Model(model).Requested = name
 		}
 	}
+}
+
+// nameUsers adds the users of agents without a lease, of which the store knows none.
+func (s *session) nameUsers(agents []inspect.AgentStatus, now time.Time) {
+	if !slices.ContainsFunc(agents, func(a inspect.AgentStatus) bool { return !a.Leased }) {
+		return
+	}
+	userOf := s.lastUsers(now)
+	for i := range agents {
+		if a := &agents[i]; !a.Leased {
+			a.User = cmp.Or(userOf(a.Name), a.User)
+		}
+	}
+}
+
+// lastUsers returns a function that gives the user for whom an agent last asked. Like the requested names of models, users
+// come from this machine's event log. An agent for which it has none keeps the configured user.
+func (s *session) lastUsers(now time.Time) func(agent string) string {
+	userOf, err := eventlog.Users(s.dir, now.Add(-namedWithin), s.ours()...)
+	if err != nil {
+		s.warnOfLog(err)
+	}
+	return userOf
 }
 
 // readStatus returns the status of all resources and agents.

@@ -87,6 +87,31 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// The pages of the clients are shown by package registries, where links to other files of the repository are dead.
+func TestPagesOfPackagesStandAlone(t *testing.T) {
+	seen := 0
+	for _, p := range pages(t) {
+		if dir, _ := filepath.Split(p.Path); !strings.HasPrefix(dir, "clients/") {
+			continue
+		}
+		seen++
+		for _, m := range link.FindAllStringSubmatch(p.Text, -1) {
+			if !strings.Contains(m[1], "://") && !strings.HasPrefix(m[1], "#") {
+				t.Errorf("%s: the link %s is dead outside of the repository", p.Path, m[1])
+			}
+		}
+		const home = "https://github.com/sluicehq/sluice/blob/main/"
+		for _, m := range link.FindAllStringSubmatch(p.Text, -1) {
+			if at, ours := strings.CutPrefix(m[1], home); ours && !files(t)[at] {
+				t.Errorf("%s: the link %s leads nowhere", p.Path, m[1])
+			}
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d pages of clients", seen)
+	}
+}
+
 // Comments and hints of the program name pages too.
 func TestPagesThatTheCodeNamesExist(t *testing.T) {
 	t.Parallel()
