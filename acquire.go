@@ -147,8 +147,8 @@ func (g *Gate) connect(ctx context.Context, r *resource, spec store.Spec) (err e
 	can := store.Can(r.pool)
 	if !r.observe { // mode observe needs a deadline for every call
 		r.quick, r.crowd = can.Quick, can.Crowd
-		r.late.on = r.quick == nil && !g.settings.passing // of no use with a quick store, or to a process that asks only once
 	}
+	r.late.on = r.quick == nil && !g.settings.passing // of no use with a quick store, or to a process that asks only once
 	if can.Watcher != nil {
 		r.watched = can.Watcher.Watches()
 	}

@@ -97,6 +97,7 @@ func (r *resource) letThrough(ctx context.Context, req *Request, t *Ticket) {
 	ops := [1]store.Op{{Kind: store.OpAcquire, Force: true}}
 	if r.fill(&ops[0], req) == nil && r.apply(ctx, ops[:]) == nil && ops[0].Result.State == store.Granted {
 		t.set(r, &ops[0].Result)
+		t.hold(req)
 		t.note = &note{req: *req}
 		return
 	}

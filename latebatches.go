@@ -70,6 +70,9 @@ func (l *late) board(ops []store.Op) *batch {
 		}
 		switch {
 		case p.unsent:
+			if p.tell != nil { // was it open until now?
+				b.ops = append(b.ops, store.Op{Kind: store.OpPoll, ID: p.id})
+			}
 			b.ops = append(b.ops, store.Op{Kind: store.OpCancel, ID: p.id})
 			continue
 		case p.closed:
@@ -123,6 +126,7 @@ func endedBy(ctx context.Context, err error) bool {
 // landed records the end of a batch's call.
 func (r *resource) landed(ctx context.Context, b *batch, err error) {
 	l := &r.late
+	r.tellCancelled(b, err)
 	l.mu.Lock()
 	for i := range b.reports {
 		if p := &b.reports[i]; !p.closed {
@@ -150,6 +154,28 @@ func (r *resource) landed(ctx context.Context, b *batch, err error) {
 	l.mu.Unlock()
 	clear(b.ops)
 	batches.Put(b)
+}
+
+// tellCancelled emits the events of tickets that a batch has given back. If its call failed, the tickets count as given
+// back: the list is sent again.
+func (r *resource) tellCancelled(b *batch, err error) {
+	for i := range b.reports {
+		p := &b.reports[i]
+		if p.tell == nil {
+			continue
+		}
+		was := store.Granted
+		for k := range b.ops {
+			if op := &b.ops[k]; err == nil && op.Kind == store.OpPoll && op.ID == p.id {
+				was = op.Result.State
+				break
+			}
+		}
+		if was == store.Granted {
+			r.emit(*p.tell)
+		}
+		p.tell = nil
+	}
 }
 
 // putBack puts the reports of a failed call back into the list. The list is locked.

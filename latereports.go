@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -20,8 +21,8 @@ import (
 // store learns of them, it assumes more use than there is, never less. If a process dies with reports in its list, the
 // store ends its tickets like those of any other dead process.
 //
-// Only ok answers without stated limits, and the ends of tickets, are reported late. Only the process that acquired the
-// ticket does so, and not while a pause, a probe or a ramp holds the resource. All else is reported at once, in a batch
+// Only ok answers without stated limits, the ends of tickets and, in mode observe, unsent tickets are reported late. Only
+// the process that acquired the ticket does so, and not while a pause, a probe or a ramp holds the resource. All else is reported at once, in a batch
 // behind the list: refusals, stated limits, tickets that were attached by their ids. Reading the state and Gate.Close
 // send the list first.
 //
@@ -67,6 +68,7 @@ type report struct {
 	closed   bool
 	spent    bool
 	unsent   bool                   // closed, and it is to be given back
+	tell     *inspect.Event         // the event to emit once the store has given the ticket back, or has failed
 	used     [store.MaxLimits]int64 // as for OpClose
 }
 
@@ -117,6 +119,34 @@ func (r *resource) closeLate(id store.ID, spent bool, usage []Amount) (done bool
 	}
 	p.closed, p.spent = true, spent
 	r.setUsage(&p.used, usage)
+	return true, r.added()
+}
+
+// cancelLate queues a ticket to be given back. It returns false if that must be done at once.
+func (r *resource) cancelLate(t *Ticket) (done bool, err error) {
+	var tell *inspect.Event
+	if r.events != nil {
+		e := t.cancelled()
+		e.Time = time.Now().UTC()
+		tell = &e
+	}
+	l := &r.late
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return false, nil
+	}
+	p := l.find(t.id)
+	if p != nil && p.closed { // it has ended
+		l.mu.Unlock()
+		return true, nil
+	}
+	if p == nil {
+		p = l.add()
+		p.id = t.id
+		_, p.answered = l.flying[t.id]
+	}
+	p.closed, p.unsent, p.tell = true, true, tell
 	return true, r.added()
 }
 

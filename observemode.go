@@ -15,9 +15,9 @@ import (
 // would have waited. Charges, agents and learned limits in that pool hold no request: all grants there are forced, and
 // mode gate uses another pool. Refusals are counted and cause no pause.
 //
-// The store must not delay requests either. It has observeWithin to answer. After a failure it is not asked for
-// awayFor. A process that asks only once cannot remember failures and has to connect first: it allows
-// observeOnceWithin.
+// The store must not delay requests either. It has observeWithin to grant, and ok answers and the ends of tickets are
+// reported late. After a failure the store is not asked for awayFor. A process that asks only once cannot remember
+// failures and has to connect first: it allows observeOnceWithin.
 const (
 	observedPool      = inspect.ObservedPool
 	observeWithin     = 250 * time.Millisecond
@@ -61,7 +61,7 @@ func (r *resource) apply(ctx context.Context, ops []store.Op) error {
 	}
 	brief, cancel := r.briefly(ctx)
 	defer cancel()
-	err := r.pool.Apply(brief, ops)
+	err := r.send(brief, ops)
 	if err != nil && ctx.Err() == nil {
 		r.away.Store(int64(uptime() + awayFor))
 	}

@@ -216,3 +216,82 @@ func TestObserveDoesNotWaitToReport(t *testing.T) {
 		end(t, acquire(t, g, from("a")))
 	})
 }
+
+// In mode observe a ticket is given back, answered and closed without waiting for the store. A cancelled ticket is on
+// record, also if the store fails, and the store learns of all of them.
+func TestObserveDoesNotWaitToGiveBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &stuck{Store: memstore.New()}
+		defer func() { _ = st.Store.Close() }()
+		var h told
+		g, err := sluice.OpenWithStore(t.Context(), st, sluice.Config{Resources: observed(), Events: h.event})
+		if err != nil {
+			t.Fatal(err)
+		}
+		back := func(ticket sluice.Ticket) {
+			t.Helper()
+			wantTook(t, "giving back", took(func() {
+				if err := ticket.Cancel(); err != nil {
+					t.Error(err)
+				}
+			}), 0)
+		}
+		quick, slow, used, last := acquire(t, g, from("a")), acquire(t, g, from("a")), acquire(t, g, from("a")), acquire(t, g, from("a"))
+		back(quick)
+		time.Sleep(within)
+		if given := h.of(inspect.EventCancel); len(given) != 1 || given[0].Ticket != quick.ID() || given[0].Agent != "a" {
+			t.Errorf("on record as given back: %+v", given)
+		}
+		st.now.Store(true)
+		back(slow)
+		wantTook(t, "answering and closing", took(func() {
+			answer(t, used, fine)
+			end(t, used)
+		}), 0)
+		time.Sleep(time.Second)
+		if given := h.of(inspect.EventCancel); len(given) != 2 || given[1].Ticket != slow.ID() {
+			t.Errorf("on record while the store is silent: %+v", given)
+		}
+		st.now.Store(false)
+		time.Sleep(10 * time.Second)
+		if s := state(t, g); s.Sent != 2 || s.InFlight != 1 {
+			t.Errorf("%d sent and %d in flight, want 2 and 1", s.Sent, s.InFlight)
+		}
+		back(last)
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+		if given := h.of(inspect.EventCancel); len(given) != 3 {
+			t.Errorf("%d on record after the gate was closed, want 3", len(given))
+		}
+	})
+}
+
+// Only the first end of a ticket counts, whichever it is and whether the store knows of it yet.
+func TestObserveGivesNoEndedTicketBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newTapped(t)
+		var h told
+		g := st.open(t, sluice.Config{Resources: observed(), Events: h.event})
+		for _, known := range []time.Duration{0, within} {
+			closed, given := acquire(t, g, from("a")), acquire(t, g, from("a"))
+			before := len(h.of(inspect.EventCancel))
+			end(t, closed)
+			time.Sleep(known)
+			if err := errors.Join(closed.Cancel(), given.Cancel(), given.Cancel()); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(known)
+			if err := errors.Join(given.Cancel(), given.Close()); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(within)
+			if n := len(h.of(inspect.EventCancel)) - before; n != 1 {
+				t.Errorf("%d tickets are on record as given back, want 1", n)
+			}
+		}
+		if s := state(t, g); s.Sent != 2 || s.InFlight != 0 {
+			t.Errorf("%d sent and %d in flight, want 2 and 0", s.Sent, s.InFlight)
+		}
+	})
+}

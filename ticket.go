@@ -332,7 +332,8 @@ func (g inside) HasEnded(ctx context.Context, t Ticket) (bool, error) {
 }
 
 // Cancel gives an unsent ticket back, with a full refund. A ticket that has ended stays as it is. Cancel refunds the quota
-// and the budgets separately: an error of one does not prevent the other.
+// and the budgets separately: an error of one does not prevent the other. In mode observe the ticket goes back a moment
+// later.
 func (t Ticket) Cancel() error {
 	if t.resource == nil {
 		return nil
@@ -344,6 +345,11 @@ func (t Ticket) Cancel() error {
 func (t Ticket) cancel() error {
 	r := t.resource
 	if !t.isPlaceless() {
+		if r.observe && t.isLate() { // no request may wait for the store
+			if done, err := r.cancelLate(&t); done {
+				return err
+			}
+		}
 		ops := [2]store.Op{{Kind: store.OpPoll, ID: t.id}, {Kind: store.OpCancel, ID: t.id}}
 		err := r.apply(context.Background(), ops[:])
 		if err != nil {
@@ -358,11 +364,16 @@ func (t Ticket) cancel() error {
 		}
 	}
 	if r.events != nil {
-		e := r.about(inspect.EventCancel, t.request())
-		e.Ticket = t.name()
-		r.emit(e)
+		r.emit(t.cancelled())
 	}
 	return nil
+}
+
+// cancelled returns the event of a ticket that is given back.
+func (t *Ticket) cancelled() inspect.Event {
+	e := t.resource.about(inspect.EventCancel, t.request())
+	e.Ticket = t.name()
+	return e
 }
 
 func (r *resource) limitIndex(name string) int {
