@@ -74,7 +74,7 @@ func (r *resource) observeAnswer(ctx context.Context, req *Request, ticket strin
 	var op store.Op
 	r.fillAnswer(&op, store.OpObserve, req, &a)
 	op.Agent, op.User, op.Model, op.Key = req.Agent, req.User, req.Model, r.keyOf(req)
-	r.noteAnswer(req, &a) // even if the store cannot be reached
+	r.noteAnswer(req, "", &a) // even if the store cannot be reached
 	if err := r.order(ctx, &op); err != nil && (!r.harmless(err) || !errors.Is(err, ErrStore)) {
 		return err
 	}

@@ -100,14 +100,15 @@ func (g inside) FailingFor(resource string) time.Duration {
 
 func isFailing(t store.Trouble) bool { return !t.Unpaid && (t.Unreached || t.Count >= failingFrom) }
 
-// noteAnswer records whether the provider served a request, and reports a change of state.
-func (r *resource) noteAnswer(req *Request, a *Answer) {
+// noteAnswer records whether the provider served a request, and reports a change of state. ticket is the ticket of a
+// request without a response, unless the store does not know it.
+func (r *resource) noteAnswer(req *Request, ticket string, a *Answer) {
 	var streak store.Trouble
 	switch {
 	case a.Verdict == store.VerdictUnreachable:
 		if r.events != nil {
 			e := r.about(inspect.EventUpstream, req)
-			e.Reason, e.Error = upstream.Kind(a.Err), a.failure()
+			e.Ticket, e.Reason, e.Error = ticket, upstream.Kind(a.Err), a.failure()
 			if e.Reason == "" {
 				e.Reason = upstream.Other
 			}

@@ -191,7 +191,11 @@ func (t Ticket) Answer(a Answer) (held bool, err error) {
 	if t.id.Session == passed {
 		return false, r.observeAnswer(ctx, t.request(), t.name(), a)
 	}
-	r.noteAnswer(t.request(), &a) // even if the store cannot be reached
+	name := ""
+	if a.Verdict == store.VerdictUnreachable {
+		name = t.name()
+	}
+	r.noteAnswer(t.request(), name, &a) // even if the store cannot be reached
 	if a.Verdict == store.VerdictOK && t.isLate() && !r.states(a.Limits) && !a.rejects() {
 		if done, err := r.answerLate(t.id); done {
 			if err == nil && r.events != nil {

@@ -130,8 +130,8 @@ func (t *tally) add(e *inspect.Event) {
 	case inspect.EventUpstream: // it has no answer event
 		switch {
 		case counted:
-			t.each(e, e.Agent, func(c *callerTally) { c.Failed++ })
-		case e.Ticket == "" && !e.Time.Before(t.since): // its ticket was given back, so the store has no record of it
+			t.each(e, t.whose(e), func(c *callerTally) { c.Failed++ })
+		case e.Ticket == "" && !e.Time.Before(t.since): // its ticket was not answered, so the store has no record of the failure
 			t.resource(e.Resource).change(e.Agent, func(c *callerTally) { c.Failed++ })
 		}
 	case inspect.EventAnswer:
