@@ -24,7 +24,9 @@ func TestUnreachableSendsCountOnce(t *testing.T) {
 	unreached := sluice.Answer{Verdict: store.VerdictUnreachable, Err: refused}
 	for name, send := range map[string]func(t *testing.T, g *sluice.Gate, req sluice.Request){
 		"Do": func(t *testing.T, g *sluice.Gate, req sluice.Request) {
-			if err := g.Do(t.Context(), req, func(context.Context, sluice.Ticket) (sluice.Answer, error) { return sluice.Answer{Verdict: store.VerdictError}, refused }); err == nil {
+			if err := g.Do(t.Context(), req, func(context.Context, sluice.Ticket) (sluice.Answer, error) {
+				return sluice.Answer{Verdict: store.VerdictError}, refused
+			}); err == nil {
 				t.Error("no error")
 			}
 		},
