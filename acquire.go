@@ -74,6 +74,7 @@ type resource struct {
 
 	windows windows
 
+	light        store.Light
 	breakerOpens bool         // stops lower classes instead of slowing them
 	observe      bool         // mode observe: no request is held
 	away         atomic.Int64 // mode observe: no calls to the store before this [uptime]; 0: it is asked
@@ -132,7 +133,7 @@ func (g *Gate) newResource(ctx context.Context, name string, cfg Resource) (*res
 
 // connect opens the pool of the resource.
 func (g *Gate) connect(ctx context.Context, r *resource, spec store.Spec) (err error) {
-	r.in, r.events, r.budgets, r.price = spec.Name, g.events, g.budgets, g.price
+	r.in, r.light, r.events, r.budgets, r.price = spec.Name, spec.Light, g.events, g.budgets, g.price
 	r.plain = !r.observe && r.events == nil
 	for i := range spec.Limits[:min(len(spec.Limits), store.MaxLimits)] {
 		r.work = r.work || spec.Limits[i].Unit == Work

@@ -428,3 +428,40 @@ func TestLightBreakerAndReserveThatMakeNoSense(t *testing.T) {
 		}
 	}
 }
+
+// A light that is calmer than its percentages says so, with the level at which it turns now. One that is static, or that the
+// percentages explain, says nothing.
+func TestACalmLightIsExplained(t *testing.T) {
+	why := func(static bool, used int, after time.Duration) string {
+		t.Helper()
+		out := ""
+		synctest.Test(t, func(t *testing.T) {
+			g := newShared(t).open(t, sluice.Config{Resources: map[string]sluice.Resource{"api": {
+				Limits: []sluice.Limit{{Name: "fixed", Size: 100, Window: time.Hour, Kind: store.Fixed}}, Light: sluice.Light{Static: static}, Breaker: sluice.Breaker{Off: true},
+			}}})
+			answer := sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{{Limit: "fixed", Size: 100, Remaining: int64(100 - used), ResetIn: time.Hour - after}}}
+			if err := g.Observe(t.Context(), from("a"), answer); err != nil {
+				t.Fatal(err)
+			}
+			out = state(t, g).Limits[0].LightReason
+		})
+		return out
+	}
+	for _, c := range []struct {
+		static bool
+		used   int
+		after  time.Duration
+		want   string
+	}{
+		{false, 82, 12 * time.Minute, "green with 18% left: it turns amber below 16%, which shrinks from 20% to 0 until the reset (mode: static keeps 20%)"},
+		{false, 96, 30 * time.Minute, "amber with 4% left: it turns red below 2.5%, which shrinks from 5% to 0 until the reset (mode: static keeps 5%)"},
+		{true, 82, 12 * time.Minute, ""},
+		{false, 82, 0, ""},
+		{false, 60, 30 * time.Minute, ""},
+		{false, 100, 30 * time.Minute, ""},
+	} {
+		if got := why(c.static, c.used, c.after); got != c.want {
+			t.Errorf("%d used after %v, static %v: %q, want %q", c.used, c.after, c.static, got, c.want)
+		}
+	}
+}

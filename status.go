@@ -185,7 +185,7 @@ func (r *resource) limitStatus(snap *store.Snapshot) []inspect.LimitStatus {
 		list = append(list, inspect.LimitStatus{
 			Name: def.Name, Kind: l.Kind.String(), WindowMS: l.Window.Milliseconds(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Rate: rateOf(&l), Used: l.Used,
 			Remaining: l.Remaining, Outside: l.Outside, ResetAt: c.moment(resetOf(&l)),
-			Light: l.Light.String(), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(goneOf(&l, def.Plan, snap.Now)), DiffersFrom: r.differs(&l), Binds: l.Binds,
+			Light: l.Light.String(), LightReason: r.lightReason(&l, snap.Now), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(goneOf(&l, def.Plan, snap.Now)), DiffersFrom: r.differs(&l), Binds: l.Binds,
 			Withheld: l.Withheld, Learned: sizeOf(&def) == 0 && l.Size > 0, Held: held, HeldBy: heldBy, Plan: def.Plan,
 		})
 	}
@@ -235,6 +235,29 @@ func (r *resource) mode() string {
 		return "observe"
 	}
 	return "gate"
+}
+
+// lightReason says why a light that holds requests back is calmer than its percentages: they shrink until the reset.
+func (r *resource) lightReason(l *store.LimitState, now store.Time) string {
+	s, unshrunk, next := &r.light, store.Green, ""
+	line := s.Green
+	switch {
+	case l.Remaining < policy.Part(l.Size, s.Red):
+		unshrunk = store.Red
+	case l.Remaining < policy.Part(l.Size, s.Green):
+		unshrunk = store.Amber
+	}
+	switch {
+	case !l.Binds || s.Static || l.Size <= 0 || l.Light >= unshrunk:
+		return ""
+	case l.Light == store.Green:
+		next = store.Amber.String()
+	default:
+		next, line = store.Red.String(), s.Red
+	}
+	left := float64(min(max(l.Reset.Sub(now), 0), l.Window)) / float64(l.Window)
+	return fmt.Sprintf("%s with %.3g%% left: it turns %s below %.3g%%, which shrinks from %d%% to 0 until the reset (mode: static keeps %d%%)",
+		l.Light, 100*float64(l.Remaining)/float64(l.Size), next, left*float64(line)/10, line/10, line/10)
 }
 
 func (r *resource) breaker(b store.BreakerState) string {

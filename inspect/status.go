@@ -122,6 +122,9 @@ type LimitStatus struct {
 	Outside   int64      `json:"outside"`
 	ResetAt   *time.Time `json:"reset_at"`
 	Light     string     `json:"light"`
+	// LightReason says why the light is calmer than its percentages suggest: they shrink as the reset comes near. It is
+	// empty if the light is the one that they give.
+	LightReason string `json:"light_reason"`
 	// Breaker is "open" or "gliding" while the quota would run out before its reset, at GoneAt; otherwise empty.
 	Breaker string     `json:"breaker"`
 	GoneAt  *time.Time `json:"gone_at"`

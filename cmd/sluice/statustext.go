@@ -124,6 +124,7 @@ func (s *screen) resource(r *inspect.ResourceStatus, classes []string) {
 		s.line("  no limit is known yet: none is configured, and no answer has stated one")
 		return
 	}
+	defer s.calmLights(r.Limits)
 	plan := planOf(r.Limits)
 	for i := range plan {
 		s.line("  %s", s.window(&plan[i]))
@@ -135,6 +136,15 @@ func (s *screen) resource(r *inspect.ResourceStatus, classes []string) {
 	hidden := hiddenScopes(otherLimits(r.Limits))
 	for _, name := range slices.Sorted(maps.Keys(hidden)) {
 		s.line("  and %d more of the limit %s: sluice status --json lists them", hidden[name], s.Text(name, nameWidth))
+	}
+}
+
+// calmLights says why lights are calmer than their percentages suggest.
+func (s *screen) calmLights(all []inspect.LimitStatus) {
+	for _, l := range all {
+		if l.LightReason != "" {
+			s.line("  %s", s.Paint(show.Dim, s.Text("light on "+l.Name+": "+l.LightReason, reasonWidth)))
+		}
 	}
 }
 

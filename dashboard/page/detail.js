@@ -165,4 +165,5 @@ function updateLimit(m, l, now) {
     if (l.light_binds && l.light && l.light !== 'green') said.push('light ' + clean(l.light, 10));
   }
   put(m.foot, said.join(' · '));
+  m.foot.title = clean(l.light_reason ?? '', 200);
 }
