@@ -101,8 +101,9 @@ func NewRequest(method, path string, h http.Header, body []byte, whole bool, mos
 	holds := func(text []byte) bool {
 		return slices.ContainsFunc(values, func(v string) bool { return bytes.Contains(text, []byte(v)) })
 	}
+	meant := unescaped(r.Path)
 	switch {
-	case holds([]byte(r.Path)) || LooksSecret(r.Path):
+	case holds([]byte(r.Path)) || LooksSecret(r.Path) || holds([]byte(meant)) || LooksSecret(meant):
 		r.Path, r.Lost = "", "its path holds a secret"
 	case !whole || int64(len(body)) > most:
 		r.Lost = "it is longer than dead_letters.max_body"
@@ -124,11 +125,28 @@ func holdsSecret(value string) bool {
 		}
 	}
 	for part := range strings.FieldsFuncSeq(value, func(c rune) bool { return strings.ContainsRune("?&;, #", c) }) {
-		if name, v, ok := strings.Cut(part, "="); ok && v != "" && isSecret(name) {
+		if name, v, ok := strings.Cut(part, "="); ok && v != "" && (isSecret(unescaped(name)) || LooksSecret(unescaped(v))) {
 			return true
 		}
 	}
 	return false
+}
+
+// unescaped returns a part of an address with what its percent signs stand for. Percent signs that stand for nothing stay, so
+// that they disguise nothing.
+func unescaped(part string) string {
+	var b strings.Builder
+	for i := 0; i < len(part); i++ {
+		if part[i] == '%' && i+2 < len(part) {
+			if plain, err := url.PathUnescape(part[i : i+3]); err == nil {
+				b.WriteString(plain)
+				i += 2
+				continue
+			}
+		}
+		b.WriteByte(part[i])
+	}
+	return b.String()
 }
 
 // LooksSecret reports whether a text contains something like a provider's API key, or begins like an Authorization

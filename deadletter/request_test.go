@@ -46,6 +46,26 @@ func TestSecretsOfARequestAreNotKept(t *testing.T) {
 	}
 }
 
+// Names and values that percent signs disguise are secrets as well, in the query, in the path and in headers with an address.
+func TestEscapedSecretsOfARequestAreNotKept(t *testing.T) {
+	h := http.Header{
+		"X-Api-Key": {"canary-key-one"}, "Referer": {"https://a.example/?page=1&%6bey=canary-of-referer"},
+		"X-From": {"https://a.example/?v=sk%2Dant%2Dcanarycanarycanary"}, "Accept": {"text/html;q=0.9"},
+	}
+	r := deadletter.NewRequest("GET", "/v1/m?%6bey=canary-name&v=%41Iza%43ANARYCANARYCANARY&beta=%31", h, nil, true, 100)
+	if got := fmt.Sprint(r); strings.Contains(strings.ToLower(got), "canary") || r.Path != "/v1/m?beta=%31" || len(r.Header) != 1 {
+		t.Errorf("%+v", r)
+	}
+	for _, path := range []string{"/u/canary%2Dkey%2Done/x", "/u/sk%2Dant%2Dcanarycanarycanary", "/u/x?a=canary%2Dkey-one", "/%zz/canary%2Dkey-one/%", "/%2/sk%2Dant-canarycanarycanary"} {
+		if r := deadletter.NewRequest("GET", path, h, nil, true, 100); r.Path != "" || r.Lost == "" {
+			t.Errorf("%s: %+v", path, r)
+		}
+	}
+	if r := deadletter.NewRequest("GET", "/u/50%25/%zz?a=b", http.Header{}, nil, true, 100); r.Path != "/u/50%25/%zz?a=b" {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestRequestsComeBack(t *testing.T) {
 	list := open(t)
 	id := add(t, list, request("\xff\x00body"))

@@ -15,7 +15,8 @@ import (
 const quiet = 10
 
 // refusals tracks the 429s that callers below the highest class report. The gate has not seen these responses, and a
-// false report must not hold a higher class for long. The first report pauses all callers for backoff.start at most.
+// false report must not hold a higher class for long. The first report pauses all callers for backoff.start at most, or
+// for the backoff of overloads, which ends at a minute.
 // After that, such reports pause only the token that makes them, until ten times backoff.start have passed. The probe
 // finds out whether the provider still refuses; it goes to the highest class that waits.
 type refusals struct {
