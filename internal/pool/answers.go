@@ -33,7 +33,7 @@ const (
 )
 
 // answersOf returns the record that counts the answers for a model. It replaces the record of a model without answers in
-// the last minute, if it needs one.
+// the last minute, if it needs one. The record that counts further models together stays.
 func (p *Pool) answersOf(model int32) *answers {
 	if i := p.answered; i != 0 && p.answers.At(i).model == model {
 		return p.answers.At(i)
@@ -45,7 +45,7 @@ func (p *Pool) answersOf(model int32) *answers {
 			p.answered = i
 			return a
 		}
-		if oldest == 0 || a.last < p.answers.At(oldest).last {
+		if a.model != p.other && (oldest == 0 || a.last < p.answers.At(oldest).last) {
 			oldest = i
 		}
 	}

@@ -80,4 +80,20 @@ func rejecting(s *suite) {
 		is(m, store.Rejections{Rejected: 1, Answers: 1, Status: 404, Last: m.now(), Cause: "no such path"},
 			store.Rejections{Model: "new", Rejected: 1, Answers: 1, Status: 404, Last: m.now(), Cause: "no such path"})
 	})
+	s.test("the common count outlives the counts of single models", spec(slots(100)), func(m *member) {
+		for i := range 17 {
+			send(m, fmt.Sprint("model", i), wrong)
+		}
+		m.sleep(30 * time.Second)
+		for i := range 16 {
+			send(m, fmt.Sprint("model", i), wrong)
+		}
+		m.sleep(45 * time.Second) // the common count is the oldest now
+		for i := range 3 {
+			send(m, fmt.Sprint("late", i), wrong)
+		}
+		if got := m.snapshot().Rejections; len(got) != 17 || got[0].Rejected != 19 {
+			m.Errorf("of 19 models: %+v", got)
+		}
+	})
 }

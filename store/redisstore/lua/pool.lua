@@ -2913,7 +2913,7 @@ F.pool_Pool_answersOf = function(model) -- internal/pool/answers.go:37
    once[147] = i
    return a
   end
-  if oldest == 0 or a[3] < (S_answers[oldest] or ld(S_answers, oldest))[3] then oldest = i end
+  if a[1] ~= once[113] and (oldest == 0 or a[3] < (S_answers[oldest] or ld(S_answers, oldest))[3]) then oldest = i end
   i = i + 1
  end
  if slabLen(S_answers) < 16 or (model == once[113] and slabLen(S_answers) == 16) then once[147] = slabNew(S_answers)
