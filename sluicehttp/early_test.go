@@ -87,3 +87,19 @@ func TestWaitingCallsTakeTheLearnedEstimate(t *testing.T) {
 		}
 	})
 }
+
+// Embeddings have no output, so their estimate cannot fall.
+func TestCallsWithoutOutputGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newRig(t, sluice.Limit{Name: "output", Kind: sluice.Bucket, Size: 1000, Window: 10 * time.Second, Unit: sluice.OutputTokens})
+		x.pipeServer(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"usage":{"in":1,"out":0}}`) })
+		for range 3 {
+			resp, err := x.RoundTrip(post(t, "http://host/", `{"model":"m","max":900}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		}
+	})
+}

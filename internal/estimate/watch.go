@@ -11,8 +11,12 @@ type Watch struct {
 }
 
 // Watch calls fell once when the estimated output of a call is at most half of n, which the call waits with. fell must
-// not use the Book. It returns nil if enough responses are known. The caller must end the watch with [Book.Forget].
+// not use the Book. It returns nil if enough responses are known, or if n is 0. The caller must end the watch with
+// [Book.Forget].
 func (b *Book) Watch(agent, model string, n int64, fell func()) *Watch {
+	if n <= 0 {
+		return nil
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	model = cut(model)

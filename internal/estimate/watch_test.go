@@ -26,3 +26,12 @@ func TestAWaitingCallHearsOfALowerEstimate(t *testing.T) {
 		t.Error("a known model is watched")
 	}
 }
+
+// The estimate of a model without output, such as one for embeddings, cannot fall.
+func TestNoOutputIsNotWatched(t *testing.T) {
+	var b Book
+	b.Learn("a", "m", 10, 3, 0)
+	if n := b.Output("a", "m", 0); n != 0 || b.Watch("a", "m", n, func() { t.Error("it fell") }) != nil {
+		t.Errorf("an estimate of %d is watched", n)
+	}
+}
