@@ -133,7 +133,7 @@ func (p *Pool) dropStale() {
 	for i := p.firstGate; i != 0; {
 		g := p.gates.At(i)
 		next := g.next
-		if g.Allow(p.now); g.stale(p.now) {
+		if g.Allow(p.now); g.stale(p.now) && !p.rampStays(g) {
 			p.dropPause(i)
 		}
 		i = next

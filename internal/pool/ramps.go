@@ -42,6 +42,25 @@ func (p *Pool) startRamp(scope store.Scope, model, key int32) {
 	}
 }
 
+// rampStays reports whether the ramp of a scope stays, however long ago its latest request was: the scope still has a
+// meter of unknown size, and only a new meter starts a ramp.
+func (p *Pool) rampStays(g *pauseRec) bool {
+	if !g.Unknown() {
+		return false
+	}
+	who := names{model: g.model, key: g.key}
+	for i := range p.spec.Limits {
+		per := p.spec.Limits[i].Per
+		if scope, _, _ := gateScope(per, g.model, g.key); !p.ramps(i) || scope != g.scope {
+			continue
+		}
+		if at := p.findInst(i, scoped(&who, per)); at != 0 && p.insts.At(at).Cap == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // limitKnown ends the ramp of a meter's scope, because a response has stated a size. Only a limit that counts requests
 // exactly and whose window is short makes the ramp needless.
 func (p *Pool) limitKnown(in *inst) {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -312,6 +313,18 @@ func unknownSizes(s *suite) {
 		m.answered(store.Op{ID: first, Verdict: store.VerdictOK, Observed: states(0, 12, 11, unstated)})
 		m.collect()
 		m.only(1)
+	})
+	s.test("models that come back after a long time ramp again", spec(store.Limit{Kind: store.Rolling, Window: time.Minute, Per: store.PerModel}), func(m *member) {
+		for range 2 {
+			for i := range 100 {
+				model := fmt.Sprint("model", i)
+				id := m.take(want("a", 1).model(model))
+				m.refused(want("a", 1).model(model).try(), store.CodeRamp)
+				m.answer(id, store.VerdictOK)
+				m.close(id)
+			}
+			m.sleep(61 * time.Minute)
+		}
 	})
 	s.test("a pool without limits ramps too", spec(), func(m *member) {
 		m.take(want("a"))

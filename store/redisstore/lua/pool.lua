@@ -314,7 +314,7 @@ F.pool_Pool_dropStale = function() -- internal/pool/pauses.go:132
   local g = S_gates[i] or ld(S_gates, i)
   local next_ = g[67]
   F.pause_State_Allow(g, once[1])
-  if F.pool_pauseRec_stale(g, once[1]) then F.pool_Pool_dropPause(i) end
+  if F.pool_pauseRec_stale(g, once[1]) and not F.pool_Pool_rampStays(g) then F.pool_Pool_dropPause(i) end
   i = next_
  end
 end
@@ -767,6 +767,20 @@ F.pause_State_Allow = function(g, t) -- internal/pause/pause.go:107
 end
 F.pool_pauseRec_stale = function(g, t) -- internal/pool/pauses.go:33
  return (g[1] == 0 and g[4] == 0 and g[5] == 0 and t - (g[3] > g[2] and g[3] or g[2]) >= 600000000) or (g[61] ~= 0 and (g[1] ~= 1 and g[6] == 0 and t - max(g[3], g[2], g[13]) >= 3600000000))
+end
+F.pool_Pool_rampStays = function(g) -- internal/pool/ramps.go:47
+ if not (g[11] ~= 0) then return false end
+ local who = {0,0,g[62],0,g[63]}
+ for i = 0, cfg[4] - 1 do
+  repeat
+   local per = (S_limits[i+1] or ld(S_limits, i+1))[7]
+   local scope, _, _ = F.pool_gateScope(per, g[62], g[63])
+   if not F.pool_Pool_ramps(i) or scope ~= g[61] then break end
+   local at = F.pool_Pool_findInst(i, (F.pool_scoped(who, 0, per)), 0)
+   if at ~= 0 and (S_insts[at] or ld(S_insts, at))[1] == 0 then return true end
+  until true
+ end
+ return false
 end
 F.pool_Pool_dropPause = function(i) -- internal/pool/pauses.go:95
  local g = S_gates[i] or ld(S_gates, i)
@@ -1827,6 +1841,16 @@ F.pause_ramp_next = function(r, r_o) -- internal/pause/ramp.go:98
   at = max(at, r[r_o+2] + (r[r_o+7] + 1) * 500000)
  end
  return max(at, F.pause_ramp_bound(r, r_o))
+end
+F.pool_gateScope = function(scope, model, key) -- internal/pool/pauses.go:36
+ scope = band(scope, 20)
+ if band(scope, 4) == 0 or model == 0 then scope, model = band(scope, bnot(4)), 0 end
+ if band(scope, 16) == 0 or key == 0 then scope, key = band(scope, bnot(16)), 0 end
+ return scope, model, key
+end
+F.pool_Pool_ramps = function(i) -- internal/pool/ramps.go:20
+ local l = (S_limits[i+1] or ld(S_limits, i+1))
+ return l[7] ~= 0 and band(l[7], bnot(20)) == 0 and l[13] == 0 and (S_defs[i+1] or ld(S_defs, i+1))[1] ~= 3
 end
 F.pool_Pool_valid = function(op) -- internal/pool/acquire.go:70
  if max(#op[4], #op[5], #op[6], #op[7], #op[8]) > 256 then return false end
@@ -3791,12 +3815,6 @@ F.meter_Meter_Spend = function(m, d, r, t, granted, c, c_o) -- internal/meter/ch
  F.meter_Meter_takeOut(m, d, r, c[c_o+1], c, c_o)
  F.meter_Meter_chargeAt(m, d, r, c, c_o, bound)
 end
-F.pool_gateScope = function(scope, model, key) -- internal/pool/pauses.go:36
- scope = band(scope, 20)
- if band(scope, 4) == 0 or model == 0 then scope, model = band(scope, bnot(4)), 0 end
- if band(scope, 16) == 0 or key == 0 then scope, key = band(scope, bnot(16)), 0 end
- return scope, model, key
-end
 F.pool_Pool_splitLanes = function(scope) -- internal/pool/pauses.go:71
  if band(scope, bnot(once[6])) == 0 then return end
  once[6] = bor(once[6], scope)
@@ -4518,7 +4536,7 @@ F.meter_Meter_Resize = function(m, d, size, burst) -- internal/meter/def.go:150
  F.meter_Meter_clamp(m, d)
  return nil
 end
-F.pool_Pool_limitKnown = function(in_) -- internal/pool/ramps.go:47
+F.pool_Pool_limitKnown = function(in_) -- internal/pool/ramps.go:66
  local l = (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))
  if l[12] ~= 0 or (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))[4] > 3600000000 then return end
  local scope, model, key = F.pool_gateScope(l[7], in_[25], in_[27])
@@ -4774,7 +4792,7 @@ F.meter_Meter_Sync = function(m, d, r, t, most) -- internal/meter/follow.go:75
  m[9] = m[9] < m[5] and m[9] or m[5]
  return more
 end
-F.pool_Pool_followRamp = function(g, who, who_o) -- internal/pool/ramps.go:71
+F.pool_Pool_followRamp = function(g, who, who_o) -- internal/pool/ramps.go:90
  local i = once[26]
  while i ~= 0 do
   local of = S_gates[i] or ld(S_gates, i)
@@ -5151,10 +5169,6 @@ F.pool_Pool_enroll = function(limit, scope, scope_o, i) -- internal/pool/crowd.g
  if per == 0 then return end
  once[limit+65] = once[limit+65] + 1
  if same(scope, scope_o, (F.pool_Pool_crowdScope(per)), 0, 5) then once[limit+81], once[limit+97] = i, 0 end
-end
-F.pool_Pool_ramps = function(i) -- internal/pool/ramps.go:20
- local l = (S_limits[i+1] or ld(S_limits, i+1))
- return l[7] ~= 0 and band(l[7], bnot(20)) == 0 and l[13] == 0 and (S_defs[i+1] or ld(S_defs, i+1))[1] ~= 3
 end
 F.pool_Pool_anyKnown = function() -- internal/pool/pool.go:248
  for i = 0, cfg[4] - 1 do if (S_limits[i+1] or ld(S_limits, i+1))[4] > 0 then return true end end
