@@ -192,7 +192,11 @@ func (g *State) ramp(t, probe int64) {
 // the refusal counts. Only requests granted after the latest pause began count, so a burst counts once.
 func (g *State) Throttled(t, granted, hint int64, b Backoff) bool {
 	g.pass(t)
-	g.up.refuse(granted)
+	if g.Phase == Ramping && granted > g.up.last {
+		g.up.refuse(g.up.last) // it is only reported now, or its caller collected the grant later
+	} else {
+		g.up.refuse(granted)
+	}
 	hint = plausible(hint)
 	if granted <= g.Since {
 		if g.Phase == Paused && hint > 0 {

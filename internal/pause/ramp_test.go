@@ -160,3 +160,23 @@ func TestRefusalTeachesWhatMayGo(t *testing.T) {
 		t.Errorf("%d went in a minute, %d were refused", len(went), refusals)
 	}
 }
+
+// The refusal of a request without a ticket that is open, as scripts report it, teaches the bound as well. Its request
+// counts as granted when it is reported, after the latest grant.
+func TestReportedRefusalTeaches(t *testing.T) {
+	g, now := ramping(true)
+	for range 6 {
+		now = max(now, g.Allow(now).Next)
+		g.Sent(now, 1)
+		g.Succeeded(now, now, 1)
+	}
+	g.Throttled(now+1000, now+1000, second, backoff)
+	g.Throttled(now+2000, now+1000, second, backoff) // of the same burst
+	now = g.Until
+	g.Allow(now)
+	g.Sent(now, 2)
+	g.Succeeded(now+1000, now, 2)
+	if g.Phase != Ramping || g.up.most != 5 {
+		t.Errorf("in phase %v the bound is %d, want 5", g.Phase, g.up.most)
+	}
+}

@@ -2357,11 +2357,11 @@ F.pool_Pool_setCause = function(g, op, agent) -- internal/pool/pauses.go:252
  g[65] = agent ~= 0 and F.flat_Names_Keep(agent) or 0
  if old ~= 0 then F.flat_Names_Drop(old) end
 end
-F.pause_State_Pause = function(g, t, wait) -- internal/pause/pause.go:266
+F.pause_State_Pause = function(g, t, wait) -- internal/pause/pause.go:270
  F.pause_State_pass(g, t)
  F.pause_State_hold(g, t, wait < 2678400000000 and wait or 2678400000000)
 end
-F.pause_State_Resume = function(g, t) -- internal/pause/pause.go:294
+F.pause_State_Resume = function(g, t) -- internal/pause/pause.go:298
  F.pause_State_pass(g, t)
  if g[1] == 1 or g[1] == 2 then
   g[2] = g[2] < t and g[2] or t
@@ -3140,7 +3140,7 @@ F.pool_Pool_unsent = function(tk) -- internal/pool/history.go:131
   for k = 0, tk[25] - 1 do F.pool_Pool_settled(tk, tk, (k)*5+35, -tk[(k)*5+36]) end
  end
 end
-F.pause_State_Lost = function(g, t, ticket, unsent) -- internal/pause/pause.go:323
+F.pause_State_Lost = function(g, t, ticket, unsent) -- internal/pause/pause.go:327
  F.pause_State_pass(g, t)
  if (g[1] ~= 2 and g[1] ~= 1) or g[6] ~= ticket then return end
  g[6] = 0
@@ -3654,7 +3654,7 @@ F.pool_Pool_follow = function(in_, o, made, tk) -- internal/pool/follow.go:112
  F.meter_Meter_Sync(in_, d, r, once[1], used + unseen)
  m[19] = 1
 end
-F.pause_State_Succeeded = function(g, t, granted, ticket) -- internal/pause/pause.go:305
+F.pause_State_Succeeded = function(g, t, granted, ticket) -- internal/pause/pause.go:309
  F.pause_State_pass(g, t)
  if granted <= g[3] then return end
  g[4], g[5] = 0, 0
@@ -3673,7 +3673,8 @@ F.pool_Pool_gateFor = function(op, who, who_o) -- internal/pool/pauses.go:242
 end
 F.pause_State_Throttled = function(g, t, granted, hint, b, b_o) -- internal/pause/pause.go:193
  F.pause_State_pass(g, t)
- F.pause_ramp_refuse(g, 10, granted)
+ if g[1] == 3 and granted > g[13] then F.pause_ramp_refuse(g, 10, g[13])
+ else F.pause_ramp_refuse(g, 10, granted) end
  hint = ((hint > 2678400000000) and 0 or hint)
  if granted <= g[3] then
   if g[1] == 1 and hint > 0 then
@@ -3688,7 +3689,7 @@ F.pause_State_Throttled = function(g, t, granted, hint, b, b_o) -- internal/paus
  g[10] = b[b_o+3]
  return true
 end
-F.pause_State_Overloaded = function(g, t, granted, hint, b, b_o, every) -- internal/pause/pause.go:224
+F.pause_State_Overloaded = function(g, t, granted, hint, b, b_o, every) -- internal/pause/pause.go:228
  F.pause_State_pass(g, t)
  if granted <= g[3] then return false end
  g[5] = g[5] + 1
@@ -3697,7 +3698,7 @@ F.pause_State_Overloaded = function(g, t, granted, hint, b, b_o, every) -- inter
  g[10] = every
  return true
 end
-F.pause_State_Exhausted = function(g, t, granted, wait) -- internal/pause/pause.go:254
+F.pause_State_Exhausted = function(g, t, granted, wait) -- internal/pause/pause.go:258
  if ((wait > 2678400000000) and 0 or wait) <= 0 then return false end
  F.pause_State_pass(g, t)
  if granted > g[3] or g[1] == 1 then F.pause_State_hold(g, t, wait) end
@@ -3845,7 +3846,7 @@ F.pool_Pool_splitLanes = function(scope) -- internal/pool/pauses.go:71
   tk[17], tk[28] = F.order_Queue_Push((F.pool_Pool_position(tk)), i, costs, false), 0
  end
 end
-F.pause_State_hold = function(g, t, wait) -- internal/pause/pause.go:272
+F.pause_State_hold = function(g, t, wait) -- internal/pause/pause.go:276
  local quiet = t + wait
  if g[1] == 1 then quiet = quiet > g[9] and quiet or g[9] end
  F.pause_State_pause(g, t, max(t + wait, ((g[1] == 1) and g[2] or t)), quiet)
@@ -4806,18 +4807,18 @@ end
 F.pause_ramp_refuse = function(r, r_o, granted) -- internal/pause/ramp.go:156
  if r[r_o+2] ~= 0 and granted >= r[r_o+2] and granted <= r[r_o+3] then r[r_o+12] = r[r_o+12] + 1 end
 end
-F.pause_State_prolong = function(g, end_, every) -- internal/pause/pause.go:215
+F.pause_State_prolong = function(g, end_, every) -- internal/pause/pause.go:219
  if end_ > g[2] then
   g[2], g[10] = end_, every
   g[9] = max(g[9], min(end_, g[3] + every))
  end
 end
-F.pause_pauseFor = function(hint, b, b_o, n) -- internal/pause/pause.go:244
+F.pause_pauseFor = function(hint, b, b_o, n) -- internal/pause/pause.go:248
  if hint <= 0 then return F.pause_Backoff_after(b, b_o, n) end
  local least = F.pause_Backoff_after(({1000000,2,86400000000}), 0, n)
  return min(hint > least and hint or least, 86400000000)
 end
-F.pause_State_pause = function(g, t, end_, quiet) g[1], g[3], g[2], g[9], g[6] = 1, t, end_, quiet, 0 end -- internal/pause/pause.go:289
+F.pause_State_pause = function(g, t, end_, quiet) g[1], g[3], g[2], g[9], g[6] = 1, t, end_, quiet, 0 end -- internal/pause/pause.go:293
 F.meter_Def_Reslice = function(d) -- internal/meter/def.go:60
  if d[2] ~= 2 then d[8] = max(d[6], (d[4] - fmod(d[4], 8)) / 8) end
  d[5] = max((quo(d[4] + 256 - 1, 256)), F.meter_ceilDiv(d[4] + d[8], 508))
