@@ -102,3 +102,36 @@ func TestPassesPerGrantDoNotGrowWithTheLine(t *testing.T) {
 		t.Errorf("%.2f passes with 100,000 waiting, %.2f with 100", many, few)
 	}
 }
+
+// BenchmarkRamps measures an acquire while requests for many models wait, each model in a ramp of its own.
+func BenchmarkRamps(b *testing.B) {
+	for _, models := range []int{1, 16, maxRamps} {
+		b.Run(fmt.Sprintf("models=%d", models), func(b *testing.B) {
+			now := store.Time(1_767_225_600_000_000)
+			p, err := New(store.Spec{
+				Name:       "p",
+				Limits:     []store.Limit{{Name: "l", Unit: "requests", Kind: store.Rolling, Per: store.PerModel, Window: time.Minute, Guard: store.GuardOff}},
+				MaxWaiting: 4 * models,
+				Throttle:   store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute},
+				Overload:   store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute},
+			}, now)
+			if err != nil {
+				b.Fatal(err)
+			}
+			ops := make([]store.Op, 1)
+			ask := func(i int, wait time.Duration) {
+				ops[0] = store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "a", Model: fmt.Sprint("m", i%models), Wait: wait, TTL: time.Minute}
+				ops[0].Amounts[0] = 1
+				p.Apply(now, ops)
+			}
+			for i := range 4 * models {
+				ask(i, -1)
+			}
+			b.ResetTimer()
+			for i := range b.N {
+				now += 1000
+				ask(i, 0)
+			}
+		})
+	}
+}

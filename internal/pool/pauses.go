@@ -114,8 +114,11 @@ func (p *Pool) pausesAllow(model, key int32) pause.Verdict {
 	all := pause.Verdict{OK: true}
 	for i := p.firstGate; i != 0; i = p.gates.At(i).next {
 		g := p.gates.At(i)
+		if !g.covers(model, key) { // most do not where each model or key has a ramp
+			continue
+		}
 		v := g.Allow(p.now)
-		if v.OK || !g.covers(model, key) {
+		if v.OK {
 			continue
 		}
 		next := max(all.Next, v.Next)

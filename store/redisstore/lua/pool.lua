@@ -308,7 +308,7 @@ F.pool_Pool_hush = function() -- internal/pool/members.go:243
   F.pool_Pool_weigh(at)
  end
 end
-F.pool_Pool_dropStale = function() -- internal/pool/pauses.go:132
+F.pool_Pool_dropStale = function() -- internal/pool/pauses.go:135
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
@@ -991,7 +991,7 @@ F.pool_Pool_observe = function(op) -- internal/pool/learn.go:10
  end)
  op[46] = 3
 end
-F.pool_Pool_pause = function(op) -- internal/pool/pauses.go:266
+F.pool_Pool_pause = function(op) -- internal/pool/pauses.go:269
  if op[34] <= 0 then
   F.pool_refuse(op, 9, -1, 0)
   return 
@@ -1005,7 +1005,7 @@ F.pool_Pool_pause = function(op) -- internal/pool/pauses.go:266
  end)
  op[46] = 3
 end
-F.pool_Pool_resume = function(op) -- internal/pool/pauses.go:286
+F.pool_Pool_resume = function(op) -- internal/pool/pauses.go:289
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
@@ -1677,7 +1677,7 @@ F.pool_Pool_giveBack = function(tk) -- internal/pool/lifecycle.go:91
  once[5] = once[5] - 1
  F.pool_Pool_unsent(tk)
 end
-F.pool_Pool_pausesLost = function(t, tk, unsent) -- internal/pool/pauses.go:153
+F.pool_Pool_pausesLost = function(t, tk, unsent) -- internal/pool/pauses.go:156
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
@@ -1923,11 +1923,13 @@ F.pool_Pool_pausesAllow = function(model, key) -- internal/pool/pauses.go:113
  local all, i = {1,0,0,0}, once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  local v = F.pause_State_Allow(g, once[1])
-  if not (v[1] ~= 0 or not ((band(g[61], 4) == 0 or g[62] == model) and (band(g[61], 16) == 0 or g[63] == key))) then
-   local next_ = all[4] > v[4] and all[4] or v[4]
-   if all[1] ~= 0 or v[3] > all[3] then all = copy_(v, 0, 4) end
-   all[4] = next_
+  if ((band(g[61], 4) == 0 or g[62] == model) and (band(g[61], 16) == 0 or g[63] == key)) then
+   local v = F.pause_State_Allow(g, once[1])
+   if v[1] == 0 then
+    local next_ = all[4] > v[4] and all[4] or v[4]
+    if all[1] ~= 0 or v[3] > all[3] then all = copy_(v, 0, 4) end
+    all[4] = next_
+   end
   end
   i = (S_gates[i] or ld(S_gates, i))[67]
  end
@@ -2189,7 +2191,7 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go
   until true
  end
 end
-F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses.go:219
+F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses.go:222
  local hint, t1_ = quo(op[34], 1000), op[33]
  if t1_ == 1 then
   local i = once[26]
@@ -2282,7 +2284,7 @@ F.pool_Pool_spend = function(t, tk) -- internal/pool/lifecycle.go:302
  end
  F.pool_Pool_end(t, tk)
 end
-F.pool_Pool_withNames = function(op, f) -- internal/pool/pauses.go:296
+F.pool_Pool_withNames = function(op, f) -- internal/pool/pauses.go:299
  local who = {F.flat_Names_Hold(sub(op[4], 1, (#op[4] < 256 and #op[4] or 256))),0,F.flat_Names_Hold(sub(op[6], 1, (#op[6] < 256 and #op[6] or 256))),0,F.flat_Names_Hold(sub(op[8], 1, (#op[8] < 256 and #op[8] or 256)))}
  f(who, 0)
  if who[1] ~= 0 then F.flat_Names_Drop(who[1]) end
@@ -2347,7 +2349,7 @@ F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:48
  once[26] = i
  return i
 end
-F.pool_Pool_setCause = function(g, op, agent) -- internal/pool/pauses.go:252
+F.pool_Pool_setCause = function(g, op, agent) -- internal/pool/pauses.go:255
  local cause = op[38]
  if cause == "" then cause = F.store_Verdict_String(op[33]) end
  local old = g[64]
@@ -2581,7 +2583,7 @@ F.order_Queue_Heads = function(strict, each) -- internal/order/heads.go:37
  end
  return T[3]
 end
-F.pool_Pool_strict = function() return F.pool_Pool_strictFrom(2) end -- internal/pool/pauses.go:172
+F.pool_Pool_strict = function() return F.pool_Pool_strictFrom(2) end -- internal/pool/pauses.go:175
 F.pool_Pool_findRival = function(heads) -- internal/pool/serve.go:101
  once[10] = 0
  if cfg[52] == 0 or cfg[28] == 0 then return 0 end
@@ -2711,7 +2713,7 @@ F.order_Queue_Close = function(h, pass) -- internal/order/heads.go:110
  local t1_ = (S_qlanes[h[2]] or ld(S_qlanes, h[2]))
  t1_[24] = pass
 end
-F.pool_Pool_limitsBind = function(who, who_o) -- internal/pool/pauses.go:162
+F.pool_Pool_limitsBind = function(who, who_o) -- internal/pool/pauses.go:165
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
@@ -2740,7 +2742,7 @@ F.pool_Pool_admit = function(t) -- internal/pool/serve.go:239
  local t2_ = T[2]
  t2_[#t2_+1] = copy_(tk, 0, 2)
 end
-F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:203
+F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:206
  local t, tk = F.pool_Pool_find(id, id_o)
  local i = once[26]
  while i ~= 0 do
@@ -3302,7 +3304,7 @@ F.meter_Meter_Take = function(m, d, r, t, amount, slow) -- internal/meter/charge
  end
  return copy_(c, 0, 3)
 end
-F.pool_Pool_pausesSent = function(t, tk) -- internal/pool/pauses.go:144
+F.pool_Pool_pausesSent = function(t, tk) -- internal/pool/pauses.go:147
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
@@ -3665,7 +3667,7 @@ F.pause_State_Succeeded = function(g, t, granted, ticket) -- internal/pause/paus
  end
  if g[1] == 3 and granted >= g[12] then g[15] = g[15] + 1 end
 end
-F.pool_Pool_gateFor = function(op, who, who_o) -- internal/pool/pauses.go:242
+F.pool_Pool_gateFor = function(op, who, who_o) -- internal/pool/pauses.go:245
  local g = S_gates[F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5]))
  if (g[1] == 0 and g[3] == 0 and g[2] == 0) then F.pool_Pool_followRamp(g, who, who_o) end
  F.pool_Pool_setCause(g, op, who[who_o+1])
@@ -3989,7 +3991,7 @@ end
 F.order_rank_compare = function(a, a_o, b, b_o) -- internal/order/heads.go:23
  return firstOf(compare(a[a_o+1], b[b_o+1]), compare(a[a_o+2], b[b_o+2]), compare(a[a_o+3], b[b_o+3]))
 end
-F.pool_Pool_strictFrom = function(phase) -- internal/pool/pauses.go:175
+F.pool_Pool_strictFrom = function(phase) -- internal/pool/pauses.go:178
  local s, i = {0,false}, once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
@@ -4100,7 +4102,7 @@ end
 F.pool_depends = function(in_, d, r, now_, amount) -- internal/pool/serve.go:271
  return d[9] == 0 and F.pool_inst_room(in_, d, r, amount) < amount and F.pool_inst_readyAt(in_, d, r, now_, amount) >= 9007199254740992
 end
-F.pool_holdCode = function(ph) -- internal/pool/pauses.go:308
+F.pool_holdCode = function(ph) -- internal/pool/pauses.go:311
  local t1_ = ph
  if t1_ == 2 then return 4
  elseif t1_ == 3 then return 5
@@ -4966,7 +4968,7 @@ F.order_Queue_dropLane = function(i) -- internal/order/index.go:102
  indexRemove(X.laneIx, F.order_LaneKey_hash(l), i)
  slabFree(S_qlanes, i)
 end
-F.pool_Pool_strictLane = function(lane, phase) -- internal/pool/pauses.go:191
+F.pool_Pool_strictLane = function(lane, phase) -- internal/pool/pauses.go:194
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
