@@ -111,6 +111,7 @@ func BenchmarkRamps(b *testing.B) {
 			p, err := New(store.Spec{
 				Name:       "p",
 				Limits:     []store.Limit{{Name: "l", Unit: "requests", Kind: store.Rolling, Per: store.PerModel, Window: time.Minute, Guard: store.GuardOff}},
+				Classes:    []store.Class{{Name: "p0", Weight: 1}},
 				MaxWaiting: 4 * models,
 				Throttle:   store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute},
 				Overload:   store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute},
