@@ -25,7 +25,7 @@ var errLower = errors.New("the estimate has fallen")
 // inTurn is Acquire for a call whose estimate may fall while it waits. again is set if the call asked more than once.
 func (f *flight) inTurn(ctx context.Context) (ticket sluice.Ticket, again bool, err error) {
 	began := time.Now()
-	for f.asked.Tokens {
+	for f.asked.Tokens && f.t.book.Early(f.asked.Model, f.told.Estimated.Output) {
 		wait, cancel := context.WithCancelCause(ctx)
 		watch := f.t.book.Watch(f.caller.Agent, f.asked.Model, f.told.Estimated.Output, func() { cancel(errLower) })
 		if watch == nil {

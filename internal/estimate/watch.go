@@ -10,17 +10,24 @@ type Watch struct {
 	fell         func()
 }
 
-// Watch calls fell once when the estimated output of a call is at most half of n, which the call waits with. fell must
-// not use the Book. It returns nil if enough responses are known, or if n is 0. The caller must end the watch with
-// [Book.Forget].
-func (b *Book) Watch(agent, model string, n int64, fell func()) *Watch {
-	if n <= 0 {
-		return nil
-	}
+// Early reports whether the estimated output n of a call may still fall to half: few responses of its model are known.
+func (b *Book) Early(model string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	model = cut(model)
-	if m := b.models.get(key{model: model}); m != nil && m.n >= soon {
+	return b.early(cut(model), n)
+}
+
+func (b *Book) early(model string, n int64) bool {
+	m := b.models.get(key{model: model})
+	return n > 0 && (m == nil || m.n < soon)
+}
+
+// Watch calls fell once when the estimated output of a call is at most half of n, which the call waits with. fell must
+// not use the Book. It returns nil if the estimate is not [Book.Early]. The caller must end the watch with [Book.Forget].
+func (b *Book) Watch(agent, model string, n int64, fell func()) *Watch {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if model = cut(model); !b.early(model, n) {
 		return nil
 	}
 	w := &Watch{agent: agent, model: model, output: n, fell: fell}
