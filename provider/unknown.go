@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 
@@ -13,9 +14,10 @@ var unknownWords = []string{"model_not_found", "model_not_exist", "invalid_model
 // unknownTexts are parts of messages that say so, in lower case. They count in messages that speak of a model.
 var unknownTexts = []string{"does not exist", "not exist", "not found", "not a valid model", "invalid model", "unknown model", "no such model", "model identifier is invalid"}
 
-// unknownModel sets the cause of an answer that rejects a request for a model that the provider does not have.
+// unknownModel sets the cause of an answer that rejects a request for a model that the provider does not have. A 401 is about
+// the key, whatever its text says; a 403 may be about a model that the key may not use.
 func (o *Observation) unknownModel(r *Response, f *failure) {
-	if o.Verdict != store.VerdictOK || r.Status < 400 || r.Status > 499 || !f.there && f.text == "" {
+	if o.Verdict != store.VerdictOK || r.Status == http.StatusUnauthorized || r.Status < 400 || r.Status > 499 || !f.there && f.text == "" {
 		return
 	}
 	known := slices.ContainsFunc(unknownWords, func(w string) bool { return slices.Contains(f.words, w) }) ||

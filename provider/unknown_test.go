@@ -28,6 +28,9 @@ func TestAnUnknownModelIsNamed(t *testing.T) {
 		{"openai", 400, `{"error":{"message":"This model's maximum context length is 128000 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}`, false},
 		{"generic", 404, `404 page not found`, false},
 		{"openai", 404, ``, false},
+		{"openai", 403, `{"error":{"message":"Project p does not have access to model m","type":"invalid_request_error","code":"model_not_found"}}`, true},
+		{"openai", 401, `{"error":{"message":"The key of model m was not found.","type":"invalid_request_error","code":"invalid_api_key"}}`, false},
+		{"generic", 401, `{"error":"API key not found; no access to any model"}`, false},
 	} {
 		d, ok := Lookup(tt.provider)
 		if !ok {
