@@ -22,6 +22,7 @@ import (
 	"github.com/sluicehq/sluice/daemon/api"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/leaktest"
+	"github.com/sluicehq/sluice/sim"
 	"github.com/sluicehq/sluice/sim/mock"
 	"github.com/sluicehq/sluice/store"
 	_ "github.com/sluicehq/sluice/store/memstore"
@@ -46,7 +47,7 @@ func begin(t *testing.T, provider, text string, env map[string]string) *rig {
 	t.Helper()
 	r := &rig{T: t}
 	var err error
-	if r.mock, err = mock.New(mock.Options{Provider: provider, Seed: 1}); err != nil {
+	if r.mock, err = mock.New(mock.Options{Provider: provider, Seed: 1, Requests: sim.Rate{N: 1000, Window: time.Minute}}); err != nil {
 		t.Fatal(err)
 	}
 	upstream := httptest.NewServer(r.mock)

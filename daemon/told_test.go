@@ -137,6 +137,7 @@ func TestRepeatedReportsHoldOnlyTheirToken(t *testing.T) {
 				if wait := r.tries(token); wait != 0 {
 					t.Errorf("after report %d %s waits for %v", i+2, token, wait)
 				}
+				time.Sleep(time.Second) // the ramp after a pause
 			}
 			time.Sleep(r.tries("low"))
 		}

@@ -246,7 +246,7 @@ func TestState(t *testing.T) {
 		`sluice_limit_breaker{limit="hour",resource="api",scope="",unit="requests"} 0`,
 		`sluice_limit_used{limit="each",resource="api",scope="agent=a",unit="requests"} 1`,
 		`sluice_budget_size_dollars{budget="day",per="fleet",period="day",who=""} 2`,
-		`sluice_budget_used_dollars{budget="day",per="fleet",period="day",who=""} 0.5`,
+		`sluice_budget_used_dollars{budget="day",per="fleet",period="day",who=""} 0.500001`,
 		`sluice_agents{class="p2",state="active"} 0`,
 		`sluice_leases{class="p0"} 1`,
 		`sluice_leases{class="p1"} 0`,

@@ -3,6 +3,7 @@ package pool
 import (
 	"github.com/sluicehq/sluice/internal/meter"
 	"github.com/sluicehq/sluice/internal/order"
+	"github.com/sluicehq/sluice/internal/pause"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -303,7 +304,8 @@ func (p *Pool) why(t int32) (reason store.Reason, least int64) {
 	if kept.Code != 0 {
 		r, unknown = kept, false
 	}
-	if v := p.pausesAllow(tk.who.model, tk.who.key); !v.OK {
+	v := p.pausesAllow(tk.who.model, tk.who.key)
+	if !v.OK && (v.Phase != pause.Ramping || v.At >= at && !unknown) { // otherwise the ramp is over before the rest
 		r.Code, unknown = holdCode(v.Phase), false
 		at = max(at, v.At)
 	}

@@ -348,7 +348,7 @@ F.pool_Pool_apply = function(i) -- internal/pool/pool.go:347
  elseif t2_ == 14 then F.pool_Pool_gone(op)
  else F.pool_refuse(op, 9, -1, 0) end
 end
-F.pool_Pool_serve = function() -- internal/pool/serve.go:10
+F.pool_Pool_serve = function() -- internal/pool/serve.go:11
  once[2] = 0
  if counts[3] == 0 then return end
  F.order_Queue_Wake(once[1])
@@ -359,7 +359,7 @@ F.pool_Pool_serve = function() -- internal/pool/serve.go:10
  F.pool_Pool_wakeAtDue()
  if once[156] ~= 0 then F.pool_Pool_wakeAt(once[156]) end
 end
-F.pool_Pool_wakeAtDue = function() -- internal/pool/serve.go:28
+F.pool_Pool_wakeAtDue = function() -- internal/pool/serve.go:29
  local at = F.pool_wheel_nextDue(once, 133)
  if at ~= 0 then F.pool_Pool_wakeAt(at) end
 end
@@ -1139,7 +1139,7 @@ F.order_Queue_Wake = function(t) -- internal/order/park.go:45
   F.order_Queue_Unpark(on)
  end
 end
-F.pool_Pool_serveOne = function() -- internal/pool/serve.go:43
+F.pool_Pool_serveOne = function() -- internal/pool/serve.go:44
  once[2] = 0
  once[25] = once[25] + 1
  local again, heads = false, F.order_Queue_Heads((F.pool_Pool_strict()), cfg[52] ~= 0)
@@ -1200,7 +1200,7 @@ F.order_Queue_NextWake = function() -- internal/order/park.go:71
  if counts[15] == 0 then return 0, false end
  return (F.flat_Tree_KeyOf(F.flat_Tree_Min(counts[15])))[1], true
 end
-F.pool_Pool_wakeAt = function(t) -- internal/pool/serve.go:35
+F.pool_Pool_wakeAt = function(t) -- internal/pool/serve.go:36
  if t < 9007199254740992 and (once[2] == 0 or t < once[2]) then once[2] = max(t, once[1] + 1) end
 end
 F.pool_wheel_nextDue = function(w, w_o) -- internal/pool/wheel.go:153
@@ -2584,7 +2584,7 @@ F.order_Queue_Heads = function(strict, each) -- internal/order/heads.go:37
  return T[3]
 end
 F.pool_Pool_strict = function() return F.pool_Pool_strictFrom(2) end -- internal/pool/pauses.go:175
-F.pool_Pool_findRival = function(heads) -- internal/pool/serve.go:101
+F.pool_Pool_findRival = function(heads) -- internal/pool/serve.go:102
  once[10] = 0
  if cfg[52] == 0 or cfg[28] == 0 then return 0 end
  local t2_ = heads
@@ -2606,14 +2606,14 @@ F.order_Queue_Held = function(h) -- internal/order/heads.go:116
  local t1_ = T[4]
  t1_[#t1_+1] = copy_(h, 0, 6)
 end
-F.pool_Pool_passOn = function(tk) -- internal/pool/serve.go:121
+F.pool_Pool_passOn = function(tk) -- internal/pool/serve.go:122
  local any = false
  if tk[28] == 0 then return false end
  tk[28] = 0
  for k = 0, tk[25] - 1 do any = F.pool_Pool_changed(tk, (k)*5+35) or any end
  return any
 end
-F.pool_Pool_tooBig = function(tk) -- internal/pool/serve.go:134
+F.pool_Pool_tooBig = function(tk) -- internal/pool/serve.go:135
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
@@ -2621,7 +2621,7 @@ F.pool_Pool_tooBig = function(tk) -- internal/pool/serve.go:134
  end
  return -1
 end
-F.pool_Pool_dismiss = function(t, tk, limit) -- internal/pool/serve.go:145
+F.pool_Pool_dismiss = function(t, tk, limit) -- internal/pool/serve.go:146
  if tk[18] > 0 then F.pool_refuse(T[1][(tk[18] - 1)+1], 6, limit, 0)
  else
   local t1_ = T[2]
@@ -2630,7 +2630,7 @@ F.pool_Pool_dismiss = function(t, tk, limit) -- internal/pool/serve.go:145
  F.pool_Pool_leaveQueue(tk)
  F.pool_Pool_end(t, tk)
 end
-F.pool_Pool_lacksOwn = function(tk) -- internal/pool/serve.go:157
+F.pool_Pool_lacksOwn = function(tk) -- internal/pool/serve.go:158
  local on, at = 0, 0
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2680,7 +2680,7 @@ F.pool_Pool_keptFromAny = function(tk) -- internal/pool/stock.go:118
  end
  return at
 end
-F.pool_Pool_lacksShared = function(tk) -- internal/pool/serve.go:177
+F.pool_Pool_lacksShared = function(tk) -- internal/pool/serve.go:178
  local at = 0
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2698,7 +2698,7 @@ F.pool_Pool_lacksShared = function(tk) -- internal/pool/serve.go:177
  end
  return at
 end
-F.pool_Pool_claim = function(tk) -- internal/pool/serve.go:222
+F.pool_Pool_claim = function(tk) -- internal/pool/serve.go:223
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   if band(cfg[61], (1 * 2^(c[c_o+5]))) ~= 0 then
@@ -2723,7 +2723,7 @@ F.pool_Pool_limitsBind = function(who, who_o) -- internal/pool/pauses.go:165
   i = (S_gates[i] or ld(S_gates, i))[67]
  end
 end
-F.pool_Pool_admit = function(t) -- internal/pool/serve.go:239
+F.pool_Pool_admit = function(t) -- internal/pool/serve.go:240
  local tk = S_tickets[t] or ld(S_tickets, t)
  local costs = F.pool_Pool_costs(tk)
  F.order_Queue_Granted(tk[17], costs)
@@ -2755,7 +2755,7 @@ F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:206
  end
  return false
 end
-F.pool_Pool_why = function(t) -- internal/pool/serve.go:277
+F.pool_Pool_why = function(t) -- internal/pool/serve.go:278
  local reason, least, tk, r, kept = {0,0,0,0}, 0, S_tickets[t] or ld(S_tickets, t), {2,0,-1,0}, {0,0,0,0}
  local at, unknown, ahead = once[1], false, F.order_Queue_Ahead(tk[17], cfg[52] ~= 0)
  for k = 0, tk[25] - 1 do
@@ -2783,7 +2783,7 @@ F.pool_Pool_why = function(t) -- internal/pool/serve.go:277
   unknown = false
  end
  local v = F.pool_Pool_pausesAllow(tk[12], tk[14])
- if v[1] == 0 then
+ if v[1] == 0 and (v[2] ~= 3 or (v[3] >= at and not unknown)) then
   r[1], unknown = F.pool_holdCode(v[2]), false
   at = at > v[3] and at or v[3]
  end
@@ -4041,7 +4041,7 @@ F.order_Queue_spotOf = function(on, lane) -- internal/order/park.go:92
  indexAdd(X.spotIx, h, i)
  return i
 end
-F.pool_inst_begin = function(in_, pass) if in_[20] ~= pass then in_[20], in_[21], in_[14] = pass, 0, 0 end end -- internal/pool/serve.go:213
+F.pool_inst_begin = function(in_, pass) if in_[20] ~= pass then in_[20], in_[21], in_[14] = pass, 0, 0 end end -- internal/pool/serve.go:214
 F.meter_Meter_ReadyAt = function(m, d, r, t, need) -- internal/meter/ready.go:8
  if m[1] == 0 then return t end
  local at = F.meter_Meter_readyWithin(m, d, r, t, need, (((r == nil or r[5] == 0) and m[1] or F.meter_Meter_less(m, r[5])) - ((d[9] == 0) and 0 or quo(mul(m[1], d[9]), 4096))))
@@ -4094,12 +4094,12 @@ end
 F.order_Share = function(amount, ahead) -- internal/order/ahead.go:84
  return mul((amount - fmod(amount, 1024)) / 1024, ahead) + quo(mul(fmod(amount, 1024), ahead), 1024)
 end
-F.pool_Pool_estimate = function(in_, d, r, before, need) -- internal/pool/serve.go:262
+F.pool_Pool_estimate = function(in_, d, r, before, need) -- internal/pool/serve.go:263
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
  if d[9] ~= 0 then at = min(at, once[156] > once[1] and once[156] or once[1]) end
  return at
 end
-F.pool_depends = function(in_, d, r, now_, amount) -- internal/pool/serve.go:271
+F.pool_depends = function(in_, d, r, now_, amount) -- internal/pool/serve.go:272
  return d[9] == 0 and F.pool_inst_room(in_, d, r, amount) < amount and F.pool_inst_readyAt(in_, d, r, now_, amount) >= 9007199254740992
 end
 F.pool_holdCode = function(ph) -- internal/pool/pauses.go:311
