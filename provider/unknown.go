@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 
@@ -17,7 +16,7 @@ var unknownTexts = []string{"does not exist", "not exist", "not found", "not a v
 // unknownModel sets the cause of an answer that rejects a request for a model that the provider does not have. A 401 is about
 // the key, whatever its text says; a 403 may be about a model that the key may not use.
 func (o *Observation) unknownModel(r *Response, f *failure) {
-	if o.Verdict != store.VerdictOK || r.Status == http.StatusUnauthorized || r.Status < 400 || r.Status > 499 || !f.there && f.text == "" {
+	if o.Verdict != store.VerdictOK || r.Status == 401 || r.Status < 400 || r.Status > 499 || !f.there && f.text == "" {
 		return
 	}
 	known := slices.ContainsFunc(unknownWords, func(w string) bool { return slices.Contains(f.words, w) }) ||
