@@ -36,18 +36,18 @@ func everyGarbage() []garbage {
 		{"a list", [][]string{{"DEL", "KEY"}, {"RPUSH", "KEY", "hello"}}, "it is a list, not a hash"},
 		{"another hash", [][]string{{"DEL", "KEY"}, {"HSET", "KEY", "a", "b"}}, "the field v is missing"},
 		{"another version", [][]string{{"HSET", "KEY", "f", "9-other"}}, "made by another version of Sluice"},
-		{"an empty meter", [][]string{{"HSET", "KEY", "E1", ""}}, "the field E1 has foreign content"},
-		{"a meter cut short", [][]string{{"HSET", "KEY", "E1", "seven b"}}, "the field E1 has foreign content"},
+		{"an empty meter", [][]string{{"HSET", "KEY", "F1", ""}}, "the field F1 has foreign content"},
+		{"a meter cut short", [][]string{{"HSET", "KEY", "F1", "seven b"}}, "the field F1 has foreign content"},
 		{"a journal entry cut short", [][]string{{"HSET", "KEY", "j1", "x"}}, "the field j1 has foreign content"},
 	}
-	for field, size := range map[string]int{"v": 40, "q": 16, "cfg": 680, "once": 888, "counts": 128, "sum": 120, "past": 32, "E1": 216, "hE": 24, "s": 100} {
+	for field, size := range map[string]int{"v": 40, "q": 16, "cfg": 680, "once": 888, "counts": 128, "sum": 120, "past": 32, "F1": 216, "hF": 24, "s": 100} {
 		says := "the field " + field + " has foreign content"
 		if field == "s" {
 			says = "limits cannot be read"
 		}
 		list = append(list, garbage{"random bytes in " + field, [][]string{{"HSET", "KEY", field, randomText(size)}}, says})
 	}
-	for _, field := range []string{"v", "q", "f", "s", "once", "cfg", "counts", "E1"} {
+	for _, field := range []string{"v", "q", "f", "s", "once", "cfg", "counts", "F1"} {
 		list = append(list, garbage{"without " + field, [][]string{{"HDEL", "KEY", field}}, "the field " + field + " is missing"})
 	}
 	return list
@@ -117,7 +117,7 @@ func TestGarbageInAPoolIsNamedAndRepaired(t *testing.T) {
 				}
 				s := open()
 				_, err := grant(s)
-				if err == nil && g.name == "random bytes in hE" { // which a grant does not need; a look at all of it does
+				if err == nil && g.name == "random bytes in hF" { // which a grant does not need; a look at all of it does
 					p, opened := s.Pool(t.Context(), spec)
 					if opened != nil {
 						t.Fatal(opened)
