@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -93,7 +94,7 @@ func (i *inflater) run(to pieces, most int) {
 		n, err := z.Read(buf)
 		to.Write(buf[:n])
 		total += n
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			if err = z.Reset(src); err == nil {
 				z.Multistream(false)
 			}
