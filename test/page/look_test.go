@@ -92,6 +92,7 @@ func TestADetailLooks(t *testing.T) {
 		t.Errorf("the limit says %q", text)
 	}
 	// With the keyboard: the chart tells each step in words.
+	b.until(shown)
 	b.do(`document.querySelector('.detail .plot').focus()`)
 	b.do(`document.querySelector('.detail .plot').dispatchEvent(new KeyboardEvent('keydown', {key: 'End'}))`)
 	b.do(`document.querySelector('.detail .plot').dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowLeft'}))`)

@@ -20,6 +20,7 @@ const (
 	paused = card + `?.dataset.state === 'paused'`
 	button = card + `.querySelector('.actions button')`
 	unfold = card + `.querySelector('.row-button').click()`
+	shown  = `document.body.hasAttribute('data-shown')` // until then nothing in the page takes the focus
 )
 
 // The page is told of a pause and does not find it out in the end: its timers stand still.
@@ -51,6 +52,7 @@ func TestPauseByKeyboard(t *testing.T) {
 	r := begin(t, plain)
 	b := r.open()
 	b.until(card)
+	b.until(shown)
 	for n := 0; !b.is(`document.activeElement?.textContent === 'search' && document.activeElement.matches('.row-button')`); n++ {
 		if n > 40 {
 			t.Fatal("the row cannot be reached")
