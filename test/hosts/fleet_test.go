@@ -192,12 +192,37 @@ func (f *fleet) startAgents(h *host) {
 // upgrade replaces the gates of a host.
 func (f *fleet) upgrade(h *host, binary string) {
 	f.Helper()
+	f.stopGates(h)
+	f.startGates(h, binary)
+}
+
+func (f *fleet) stopGates(h *host) {
+	f.Helper()
 	for _, p := range h.gates {
 		if !p.stop() {
 			f.Errorf("%s did not end within %v:\n%s", p.name, stopWithin, p.said.String())
 		}
 	}
-	f.startGates(h, binary)
+}
+
+// upgradeTogether replaces the gates of all hosts by those of a version that keeps its pools in another way, as
+// docs/compatibility.md says: the old ones stop, and what the new version names is repaired. said is its refusal.
+func (f *fleet) upgradeTogether(binary, said string) {
+	f.Helper()
+	for _, h := range f.hosts {
+		f.stopGates(h)
+	}
+	for _, name := range []string{"api", "search", "(fleet)"} {
+		if out, code := f.command(f.hosts[0], binary, "repair", name, "--yes"); code != 0 {
+			f.Fatalf("sluice repair %s exits with %d: %s", name, code, out)
+		}
+	}
+	if !strings.Contains(said, "another version") || !strings.Contains(said, "sluice repair api") {
+		f.Errorf("the refusal does not say what to do: %s", said)
+	}
+	for _, h := range f.hosts {
+		f.startGates(h, binary)
+	}
 }
 
 // cut disconnects a host from some switches, or connects it again.
