@@ -125,3 +125,22 @@ func TestDoctorTellsHowASoonerLimitIsCounted(t *testing.T) {
 		}
 	})
 }
+
+// A forecast counts on the resets that responses state, before the window that the gate assumes is shorter. With windows
+// of a minute the last of 300 calls at 40 in 10 s was expected in 7 minutes, and calls that could wait for 5 were refused.
+func TestForecastsCountOnStatedResets(t *testing.T) {
+	for _, name := range []string{"openai", "anthropic"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := presetFor(t, mock.Options{Provider: name, Algorithm: "rolling", Requests: rate(40, 10*time.Second), Latency: 20 * time.Millisecond})
+			stop := p.saturate(300)
+			time.Sleep(5 * time.Second)
+			waiting, err := p.gate.Why(t.Context(), name)
+			if err != nil || len(waiting) < 250 || waiting[len(waiting)-1].ExpectedAt == nil {
+				t.Errorf("%s: %d wait (%v)", name, len(waiting), err)
+			} else if d := time.Until(*waiting[len(waiting)-1].ExpectedAt); d < time.Minute || d > 2*time.Minute {
+				t.Errorf("%s: the last of %d calls is expected in %v, and can go in a minute or two", name, len(waiting), d)
+			}
+			stop()
+		})
+	}
+}
