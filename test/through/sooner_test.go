@@ -104,7 +104,7 @@ func TestDoctorTellsThatResponsesStateMoreRoom(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		said := p.advice()
 		stop()
-		for _, want := range []string{"Responses state 39 of 40 free", "while the gate counts", "a bucket that refills in min", "size: 40/10s"} {
+		for _, want := range []string{"Responses state 39 of 40 free", "while the gate counts", "a bucket that refills in a minute", "size: 40/10s"} {
 			if !strings.Contains(said, want) {
 				t.Errorf("doctor does not say %q: %s", want, said)
 			}
