@@ -235,9 +235,23 @@ func (r *resource) configured() string {
 // countedAs says in words how a limit is counted.
 func countedAs(k Kind, window time.Duration) string {
 	if k == Bucket {
-		return "a bucket that refills in " + span(window)
+		return "a bucket that refills in " + spanWords(window)
 	}
-	return "a " + k.String() + " window of " + span(window)
+	return "a " + k.String() + " window of " + spanWords(window)
+}
+
+// spanWords formats a window for a sentence.
+func spanWords(window time.Duration) string {
+	switch s := span(window); s {
+	case "min":
+		return "a minute"
+	case "h":
+		return "an hour"
+	case "day":
+		return "a day"
+	default:
+		return s
+	}
 }
 
 // span formats a window as in a configuration.

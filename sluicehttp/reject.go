@@ -21,6 +21,9 @@ func (f *flight) explain(o *outcome) {
 		}
 		return
 	}
+	if o.answer.Cause != "" || status != http.StatusNotFound && status != http.StatusMethodNotAllowed && status != http.StatusBadRequest {
+		return // the answer names the cause, or it is about the request and not about its path
+	}
 	if part := f.doubled(); part != "" {
 		o.answer.Cause = "the path has " + part + " twice, because upstream ends with it and clients send it too; remove it from upstream"
 	}

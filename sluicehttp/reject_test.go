@@ -28,6 +28,9 @@ func TestRejectionsSayWhatIsWrong(t *testing.T) {
 		{"no path", "", "/v1/v1/chat/completions", 404, "", "k", "!twice"},
 		{"unknown model", "", "/v1/chat/completions", 404, `{"error":{"message":"The model 'gpt-9' does not exist","type":"invalid_request_error","code":"model_not_found"}}`, "k",
 			"5 of 5 answered 404 Not Found: the provider does not know model gpt-9"},
+		{"unknown model behind a doubled path", "/v1", "/v1/v1/chat/completions", 404, `{"error":{"message":"The model 'gpt-9' does not exist","code":"model_not_found"}}`, "k",
+			"5 of 5 answered 404 Not Found: the provider does not know model gpt-9"},
+		{"too large behind a doubled path", "/v1", "/v1/v1/chat/completions", 413, "", "k", "!twice"},
 		{"key", "", "/v1/chat/completions", 401, `{"error":{"message":"Incorrect API key provided: sk-proj-secret"}}`, "sk-proj-secret", "5 of 5 answered 401 Unauthorized: the provider refuses key "},
 		{"no key", "", "/v1/chat/completions", 401, "", "", "5 of 5 answered 401 Unauthorized: the requests have no API key"},
 	} {

@@ -310,7 +310,7 @@ func TestLargestAmountsAndWindowsDoNotOverflow(t *testing.T) {
 				if at := m.ReadyAt(&d, r, now, MaxAmount); at < now || at > Never {
 					t.Errorf("kind %d, window %v: ready at %d", kind, window, at)
 				}
-				if at := m.Estimate(&d, r, now, MaxAmount, MaxAmount); at < now || at > Never {
+				if at := m.Estimate(&d, r, now, MaxAmount, MaxAmount, max(d.Window, 1)); at < now || at > Never {
 					t.Errorf("kind %d, window %v: estimated at %d", kind, window, at)
 				}
 				if room := m.Room(&d, r); room > 0 {
@@ -513,14 +513,17 @@ func TestEstimateCountsWindowsAhead(t *testing.T) {
 	m.Take(&d, r, epoch, 80, false)
 	first := m.ReadyAt(&d, r, epoch, 1)
 	for ahead, windows := range map[int64]int64{0: 0, 79: 0, 80: 1, 800: 10} {
-		if got := m.Estimate(&d, r, epoch, ahead, 1); got != first+windows*minute {
+		if got := m.Estimate(&d, r, epoch, ahead, 1, minute); got != first+windows*minute {
 			t.Errorf("%d ahead: %d after the first room, want %d windows", ahead, got-first, windows)
+		}
+		if got := m.Estimate(&d, r, epoch, ahead, 1, 10*second); got != first+windows*10*second {
+			t.Errorf("%d ahead: %d after the first room, want %d times 10 s", ahead, got-first, windows)
 		}
 	}
 	b := compile(t, Bucket, Off, time.Second)
 	n, _ := start(t, &b, epoch, 5, 50, 0)
 	n.Take(&b, nil, epoch, 50, false)
-	if got := n.Estimate(&b, nil, epoch, 99, 1); got != epoch+20*second {
+	if got := n.Estimate(&b, nil, epoch, 99, 1, second); got != epoch+20*second {
 		t.Errorf("100 at 5 a second: %d from now, want 20 s", got-epoch)
 	}
 }

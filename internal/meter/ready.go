@@ -71,8 +71,9 @@ func (m *Meter) bucketReady(d *Def, r *Ring, t, deficit int64) int64 {
 }
 
 // Estimate is ReadyAt for amounts that may take many windows: it returns when first ahead and then need will have
-// been granted. It is a guess where only responses make room, and errs towards early.
-func (m *Meter) Estimate(d *Def, r *Ring, t, ahead, need int64) int64 {
+// been granted. It is a guess where only responses make room, and errs towards early. What a rolling window grants from now
+// on comes back within window.
+func (m *Meter) Estimate(d *Def, r *Ring, t, ahead, need, window int64) int64 {
 	if m.Cap == 0 || d.Kind == Concurrency {
 		return t
 	}
@@ -97,5 +98,5 @@ func (m *Meter) Estimate(d *Def, r *Ring, t, ahead, need int64) int64 {
 	if at == Never {
 		at = t
 	}
-	return min(at+min(rounds, Never/d.Window)*d.Window, Never)
+	return min(at+min(rounds, Never/window)*window, Never)
 }

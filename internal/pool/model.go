@@ -314,3 +314,16 @@ func (p *Pool) comesBack(in *inst, o *store.Observed, made int64, tk *ticket) {
 		m.early = true
 	}
 }
+
+// backWithin returns how long a request counts in a rolling window by what responses state: no longer than the longest
+// time to a reset, although the window that the meter assumes may be longer.
+func (p *Pool) backWithin(in *inst, d *meter.Def) int64 {
+	if in.model == 0 || d.Kind != meter.Rolling {
+		return d.Window
+	}
+	m := p.models.At(in.model)
+	if !m.differs || m.plain || m.refused > 0 || m.most <= 0 {
+		return d.Window
+	}
+	return min(d.Window, m.most+defaultSlop)
+}

@@ -261,7 +261,7 @@ func (p *Pool) admit(t int32) {
 // estimate returns about when first before and then need will have been granted on a meter. If a part of the limit is
 // withheld, it may come back before that.
 func (p *Pool) estimate(in *inst, d *meter.Def, r *meter.Ring, before, need int64) int64 {
-	at := in.Estimate(d, r, p.now, before, need)
+	at := in.Estimate(d, r, p.now, before, need, p.backWithin(in, d))
 	if d.Part != 0 {
 		at = min(at, max(p.nextFree, p.now))
 	}

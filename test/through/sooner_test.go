@@ -104,7 +104,7 @@ func TestDoctorTellsThatResponsesStateMoreRoom(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		said := p.advice()
 		stop()
-		for _, want := range []string{"Responses state 39 of 40 free", "while the gate counts", "a bucket that refills in min", "size: 40/10s"} {
+		for _, want := range []string{"Responses state 39 of 40 free", "while the gate counts", "a bucket that refills in a minute", "size: 40/10s"} {
 			if !strings.Contains(said, want) {
 				t.Errorf("doctor does not say %q: %s", want, said)
 			}
@@ -124,4 +124,23 @@ func TestDoctorTellsHowASoonerLimitIsCounted(t *testing.T) {
 			t.Errorf("doctor says %s", said)
 		}
 	})
+}
+
+// A forecast counts on the resets that responses state, before the window that the gate assumes is shorter. With windows
+// of a minute the last of 300 calls at 40 in 10 s was expected in 7 minutes, and calls that could wait for 5 were refused.
+func TestForecastsCountOnStatedResets(t *testing.T) {
+	for _, name := range []string{"openai", "anthropic"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := presetFor(t, mock.Options{Provider: name, Algorithm: "rolling", Requests: rate(40, 10*time.Second), Latency: 20 * time.Millisecond})
+			stop := p.saturate(300)
+			time.Sleep(5 * time.Second)
+			waiting, err := p.gate.Why(t.Context(), name)
+			if err != nil || len(waiting) < 250 || waiting[len(waiting)-1].ExpectedAt == nil {
+				t.Errorf("%s: %d wait (%v)", name, len(waiting), err)
+			} else if d := time.Until(*waiting[len(waiting)-1].ExpectedAt); d < time.Minute || d > 2*time.Minute {
+				t.Errorf("%s: the last of %d calls is expected in %v, and can go in a minute or two", name, len(waiting), d)
+			}
+			stop()
+		})
+	}
 }

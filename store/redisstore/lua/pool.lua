@@ -4095,7 +4095,7 @@ F.order_Share = function(amount, ahead) -- internal/order/ahead.go:84
  return mul((amount - fmod(amount, 1024)) / 1024, ahead) + quo(mul(fmod(amount, 1024), ahead), 1024)
 end
 F.pool_Pool_estimate = function(in_, d, r, before, need) -- internal/pool/serve.go:263
- local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need)
+ local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need, F.pool_Pool_backWithin(in_, d))
  if d[9] ~= 0 then at = min(at, once[156] > once[1] and once[156] or once[1]) end
  return at
 end
@@ -5058,7 +5058,7 @@ F.order_Queue_higher = function(l, class, lead, ahead, above) -- internal/order/
  end
  return sum_
 end
-F.meter_Meter_Estimate = function(m, d, r, t, ahead, need) -- internal/meter/ready.go:75
+F.meter_Meter_Estimate = function(m, d, r, t, ahead, need, window) -- internal/meter/ready.go:76
  if m[1] == 0 or d[1] == 3 then return t end
  if d[1] == 0 then
   local deficit, n, w = ahead + need - F.meter_Meter_Room(m, d, r), F.meter_Meter_rate(m, d)
@@ -5074,7 +5074,13 @@ F.meter_Meter_Estimate = function(m, d, r, t, ahead, need) -- internal/meter/rea
  local rounds = quo(ahead + need - 1, capacity)
  local at = F.meter_Meter_ReadyAt(m, d, r, t, ahead + need - mul(rounds, capacity))
  if at == 9007199254740992 then at = t end
- return min(at + mul(min(rounds, (9007199254740992 - fmod(9007199254740992, d[4])) / d[4]), d[4]), 9007199254740992)
+ return min(at + mul(min(rounds, (9007199254740992 - fmod(9007199254740992, window)) / window), window), 9007199254740992)
+end
+F.pool_Pool_backWithin = function(in_, d) -- internal/pool/model.go:320
+ if in_[28] == 0 or d[1] ~= 1 then return d[4] end
+ local m = S_models[in_[28]] or ld(S_models, in_[28])
+ if m[24] == 0 or m[26] ~= 0 or m[20] > 0 or m[13] <= 0 then return d[4] end
+ return min(d[4], m[13] + 1200000)
 end
 F.meter_Ring_stood = function(r, t, level) -- internal/meter/ring.go:74
  if r == nil then return end
