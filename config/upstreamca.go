@@ -35,7 +35,7 @@ func (f *File) UpstreamCerts() ([]*x509.Certificate, error) {
 	if err == nil {
 		return certs, nil
 	}
-	wrong := ParseError{Field: upstreamCA}
+	wrong := ParseError{File: title, Field: upstreamCA}
 	if f.ca != nil {
 		wrong = *f.ca
 	}

@@ -12,8 +12,8 @@ import (
 
 // Bounds on what is shown of a host and of a certificate, in bytes. Stores keep 256 bytes of a reason.
 const (
-	maxHost = 72
-	maxName = 60
+	maxHost = 60
+	maxName = 56
 )
 
 // atHost is an error of TLS with the host that it is about.
