@@ -55,7 +55,10 @@ func (s *session) reloading(cmd *cobra.Command, fixed fixedBy, setGate func(*slu
 		},
 		Follow: func(f *config.File, gate *sluice.Gate) {
 			setGate(gate)
-			s.outlet.Store(next)
+			if old := s.outlet.Swap(next); old != next {
+				old.transport().CloseIdleConnections()
+				s.notes.Info("other certificates are trusted at providers than before")
+			}
 			s.follow(f, gate)
 		},
 	}

@@ -49,14 +49,14 @@ func newCompany(t *testing.T) *company {
 	c.ca = c.write("ca.pem", string(authority.Certificate()))
 	c.provider = c.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {
-			_, _ = io.WriteString(w, "from the provider")
+			_, _ = io.WriteString(w, "from the provider over "+r.Proto)
 			return
 		}
 		if socket, err := websocket.Accept(w, r, nil); err == nil {
 			_, _, _ = socket.Read(r.Context())
 			_ = socket.CloseNow()
 		}
-	}))
+	}), true)
 	return c
 }
 
@@ -73,11 +73,11 @@ func (c *company) write(name, text string) string {
 }
 
 // serve starts a server that speaks TLS.
-func (c *company) serve(h http.Handler) (url string) {
+func (c *company) serve(h http.Handler, http2 bool) (url string) {
 	c.t.Helper()
 	s := httptest.NewUnstartedServer(h)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.TLS = &tls.Config{}
+	s.TLS, s.EnableHTTP2 = &tls.Config{}, http2
 	for _, host := range []string{"127.0.0.1", "provider.test"} { // the first is for clients that name no host
 		leaf, err := c.authority.Leaf(host)
 		if err != nil {
@@ -106,7 +106,7 @@ func (c *company) proxy() (url string) {
 		go func() { _, _ = io.Copy(there, rw); _ = there.Close() }()
 		_, _ = io.Copy(here, there)
 		_ = here.Close()
-	}))
+	}), false)
 }
 
 // noTrust unsets the variables that name certificates, and those that name proxies.
@@ -145,7 +145,7 @@ func TestRunTrustsWhatItsCommandTrusts(t *testing.T) {
 		env = append([]string{"OPENAI_BASE_URL=" + c.provider + "/v1", "ANTHROPIC_BASE_URL=" + c.provider}, env...)
 		return c.sluice(0, env, "run", "--quiet", "--", child(t), "get", "${OPENAI_BASE_URL}/models", "${ANTHROPIC_BASE_URL}/v1/models")
 	}
-	const both = "200 from the provider\n200 from the provider\n"
+	const both = "200 from the provider over HTTP/2.0\n200 from the provider over HTTP/2.0\n"
 	for _, set := range []string{
 		"NODE_EXTRA_CA_CERTS=" + c.ca, "REQUESTS_CA_BUNDLE=" + c.ca, "CURL_CA_BUNDLE=" + c.ca, "SSL_CERT_FILE=" + c.ca, "AWS_CA_BUNDLE=" + c.ca, "DENO_CERT=" + c.ca,
 		"SSL_CERT_DIR=" + one + ":" + two, "REQUESTS_CA_BUNDLE=" + two,
@@ -266,6 +266,18 @@ func TestServeTrustsUpstreamCA(t *testing.T) {
 		if code := sendTo(t, at+"/openai/v1/chat/completions"); code != http.StatusOK {
 			t.Errorf("%s: status %d after a reload that failed", wrong, code)
 		}
+	}
+	other, err := forward.NewAuthority("Other Corp", []string{"127.0.0.1"}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	use(c.write("ca.pem", string(other.Certificate()))) // another certificate in the same file
+	if code, text := post(t, at+"/-/reload", ""); code != http.StatusOK || !strings.Contains(text, `"changed":[]`) {
+		t.Fatalf("%d %s", code, text)
+	}
+	p.warns("other certificates are trusted")
+	if code := sendTo(t, at+"/openai/v1/chat/completions"); code != http.StatusBadGateway {
+		t.Errorf("status %d with the certificate of another company", code)
 	}
 	use("")
 	if code, text := post(t, at+"/-/reload", ""); code != http.StatusOK || !strings.Contains(text, `"changed":["upstream_ca"]`) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 
@@ -52,7 +51,7 @@ func Certificates(getenv func(string) string) (all [][]byte, missing []error) {
 		add(certs)
 		return all, missing
 	}
-	for root := range builtIn() {
+	for root := range bundle.Roots() {
 		if root.Constraint == nil { // a file cannot express partial trust
 			add([][]byte{root.Certificate})
 		}
@@ -69,9 +68,6 @@ func systemFile() ([][]byte, bool) {
 	}
 	return nil, false
 }
-
-// builtIn returns the roots built into this program.
-func builtIn() iter.Seq[bundle.Root] { return bundle.Roots() }
 
 // Read returns the certificates in a file, or in the files of a directory. All of them have to be valid, and there has
 // to be one.

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+
+	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
 // Roots are the certificates that the gate trusts at providers and at proxies on the way.
@@ -64,7 +66,7 @@ func system(getenv func(string) string) *x509.CertPool {
 		_ = addAll(pool, certs) // there is nothing better
 		return pool
 	}
-	for root := range builtIn() {
+	for root := range bundle.Roots() {
 		cert, err := x509.ParseCertificate(root.Certificate)
 		switch {
 		case err != nil:
