@@ -145,8 +145,10 @@ func TestWhatCannotBeRead(t *testing.T) {
 	)
 	var told []string
 	r := roots.New(nil, get, func(err error) { told = append(told, err.Error()) })
-	if !trusts(t, r.Pool(), a) || !trusts(t, r.Pool(), a) {
-		t.Error("the good one is not trusted")
+	for range 2 {
+		if !trusts(t, r.Pool(), a) {
+			t.Error("the good one is not trusted")
+		}
 	}
 	slices.Sort(told)
 	want := []string{"AWS_CA_BUNDLE: ", "REQUESTS_CA_BUNDLE: ", "SSL_CERT_DIR: ", "SSL_CERT_FILE: "}
