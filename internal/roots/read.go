@@ -31,11 +31,11 @@ const maxFile = 16 << 20
 // system has no file of them, the roots built into this program replace it. missing lists what the environment names
 // and could not be read.
 func Certificates(getenv func(string) string) (all [][]byte, missing []error) {
-	seen := map[[sha256.Size]byte]bool{}
+	known := seen{}
 	add := func(certs [][]byte) {
 		for _, der := range certs {
-			if sum := sha256.Sum256(der); !seen[sum] {
-				seen[sum] = true
+			if sum := sha256.Sum256(der); !known[sum] {
+				known[sum] = true
 				all = append(all, der)
 			}
 		}
@@ -58,6 +58,9 @@ func Certificates(getenv func(string) string) (all [][]byte, missing []error) {
 	}
 	return all, missing
 }
+
+// seen holds the sums of certificates: many are in several files.
+type seen map[[sha256.Size]byte]bool
 
 // systemFile returns the certificates of the system's file, and whether there is one.
 func systemFile() ([][]byte, bool) {
@@ -106,6 +109,11 @@ func read(path string) ([][]byte, error) {
 	}
 	var all [][]byte
 	for _, e := range entries {
+		if e.Type()&fs.ModeSymlink != 0 {
+			if to, err := os.Readlink(filepath.Join(path, e.Name())); err == nil && filepath.Base(to) == to {
+				continue // OpenSSL's name for another file in the directory
+			}
+		}
 		certs, _ := readFile(filepath.Join(path, e.Name())) // a directory may also hold other files
 		all = append(all, certs...)
 	}

@@ -3,6 +3,8 @@
 package roots
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -24,12 +26,13 @@ func New(own []*x509.Certificate, getenv func(string) string, warn func(error)) 
 		if len(own) == 0 && len(found) == 0 {
 			return nil
 		}
-		pool := system(getenv)
+		known := seen{}
+		pool := system(getenv, known)
 		for _, cert := range own {
 			pool.AddCert(cert)
 		}
 		for _, p := range found {
-			if err := addPath(pool, p.path); err != nil && warn != nil {
+			if err := addPath(pool, known, p.path); err != nil && warn != nil {
 				warn(fmt.Errorf("%s: %w", p.variable, err))
 			}
 		}
@@ -51,7 +54,7 @@ func (r *Roots) Config() *tls.Config {
 }
 
 // system returns a new pool with the certificates of the system, or else with those built into this program.
-func system(getenv func(string) string) *x509.CertPool {
+func system(getenv func(string) string, known seen) *x509.CertPool {
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool()
@@ -63,7 +66,7 @@ func system(getenv func(string) string) *x509.CertPool {
 		return pool
 	}
 	if certs, ok := systemFile(); ok { // Go reads the files of these variables instead of the system's
-		_ = addAll(pool, certs) // there is nothing better
+		_ = addAll(pool, known, certs) // there is nothing better
 		return pool
 	}
 	for root := range bundle.Roots() {
@@ -80,31 +83,35 @@ func system(getenv func(string) string) *x509.CertPool {
 }
 
 // addPath adds the certificates of a file or directory.
-func addPath(pool *x509.CertPool, path string) error {
+func addPath(pool *x509.CertPool, known seen, path string) error {
 	certs, err := read(path)
 	if err != nil {
 		return err
 	}
-	if err := addAll(pool, certs); err != nil {
+	if err := addAll(pool, known, certs); err != nil {
 		return fmt.Errorf("read %s: no certificate in it is valid: %w", path, err)
 	}
 	return nil
 }
 
-// addAll adds certificates, and leaves out those that are not valid. The error is about the first of these if no other
-// is valid.
-func addAll(pool *x509.CertPool, certs [][]byte) error {
+// addAll adds certificates unless they are known, and leaves out those that are not valid. The error is about the first of
+// these if no other is valid.
+func addAll(pool *x509.CertPool, known seen, certs [][]byte) error {
 	var wrong error
 	valid := false
 	for _, der := range certs {
-		cert, err := x509.ParseCertificate(der)
-		switch {
-		case err == nil:
+		sum := sha256.Sum256(der)
+		if known[sum] {
 			valid = true
-			pool.AddCert(cert)
-		case wrong == nil:
-			wrong = err
+			continue
 		}
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			wrong = cmp.Or(wrong, err)
+			continue
+		}
+		pool.AddCert(cert)
+		known[sum], valid = true, true
 	}
 	if valid {
 		return nil

@@ -201,7 +201,11 @@ func TestTheSystemStays(t *testing.T) {
 		dir := t.TempDir()
 		file := write(t, filepath.Join(dir, "ca.pem"), authority(t).Certificate())
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestTheSystemStays$", "-test.v")
-		cmd.Env = append(os.Environ(), rootOfTheSystem+"=1", "SSL_CERT_FILE="+file, "SSL_CERT_DIR="+dir)
+		cmd.Env = os.Environ()
+		for _, name := range roots.Variables(os.Getenv) {
+			cmd.Env = append(cmd.Env, name+"=")
+		}
+		cmd.Env = append(cmd.Env, rootOfTheSystem+"=1", "SSL_CERT_FILE="+file, "SSL_CERT_DIR="+dir)
 		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS: TestTheSystemStays") {
 			t.Errorf("%v\n%s", err, out)
 		}

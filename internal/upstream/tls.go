@@ -27,8 +27,10 @@ func (e *atHost) Unwrap() error { return e.error }
 // At returns an error with the host that the request was for, so that [Words] can name it. It changes only errors of TLS
 // without a host.
 func At(err error, host string) error {
-	var known *atHost
-	if err == nil || errors.As(err, &known) || !isTLS(err) {
+	if err == nil || !isTLS(err) {
+		return err
+	}
+	if _, known := errors.AsType[*atHost](err); known {
 		return err
 	}
 	return &atHost{err, host}
