@@ -69,6 +69,7 @@ func (c *checker) related() {
 	c.store()
 	c.listen()
 	c.tls()
+	c.upstreamCA()
 	c.classes()
 	c.leases()
 	c.retry()

@@ -9,5 +9,5 @@
 //
 // The other fields are checked here and kept in the File. The proxy (package daemon) uses listen, tls, tokens, and of a
 // resource provider, upstream, client_deadline, inject and abort. The daemon posts alerts. The command line uses
-// key_env.
+// key_env and upstream_ca.
 package config

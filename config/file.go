@@ -14,6 +14,8 @@ type File struct {
 	Listen string `yaml:"listen,omitempty"`
 	// The certificate that the daemon shows when it listens on HOST:PORT; without one it speaks plain HTTP.
 	TLS TLS `yaml:"tls,omitempty"`
+	// A file or directory of certificates, in PEM, that the gate trusts at providers and at proxies on the way, besides those of the system and those that variables such as SSL_CERT_FILE name. It is read at the start and by a reload.
+	UpstreamCA string `yaml:"upstream_ca,omitempty"`
 	// The APIs whose quota is shared, by name.
 	Resources map[string]Resource `yaml:"resources,omitempty"`
 	// Known providers can be used under their own names without an entry in resources. Off allows only the resources above.
@@ -56,6 +58,7 @@ type File struct {
 
 	added   map[string]bool   // resources that AddPresets added
 	sources map[string]source // by path: values with variables in them
+	ca      *ParseError       // where upstream_ca is, for errors; nil if no file was parsed
 }
 
 // source holds a value as the file writes it, and the text after its variables were replaced.

@@ -22,6 +22,7 @@ func TestSecretsNearAMistakeAreNotShown(t *testing.T) {
 		"no slashes":                  "store: redis:me:SECRET@host:6379\n",
 		"password of the sentinels":   "nonsense: 1\nstore: redis+sentinel://a/main?sentinel_password=SECRET\n",
 		"key for its file":            "tls:\n  cert: a.pem\n  key: |\n    -----BEGIN PRIVATE KEY-----\n    SECRET\n    -----END PRIVATE KEY-----\n",
+		"key for certificates":        "upstream_ca: |\n  -----BEGIN PRIVATE KEY-----\n  SECRET\n  -----END PRIVATE KEY-----\n",
 		"key beside a mistake":        "tls: {cert: a.pem, key: \"-----BEGIN PRIVATE KEY----- SECRET\"}\nnonsense: 1\n",
 		"password of the cluster":     "store: redis+cluster://me:SECRET@a:1,:2\n",
 	} {

@@ -22,7 +22,7 @@ var inCases = map[string][2]string{
 // effective are the fields that something acts on. Whoever adds a field puts it here, and says by whom it is read, or into idle with a
 // warning.
 var effective = map[string]string{
-	"store": "cmd", "on_store_failure": "gate", "listen": "serve", "presets": "cmd", "tls.cert": "serve", "tls.key": "serve", "order": "gate", "shares": "gate", "pacing": "gate", "cascade": "gate",
+	"store": "cmd", "on_store_failure": "gate", "listen": "serve", "presets": "cmd", "tls.cert": "serve", "tls.key": "serve", "upstream_ca": "cmd", "order": "gate", "shares": "gate", "pacing": "gate", "cascade": "gate",
 	"classes.share": "gate", "leases.renew": "gate", "leases.expire": "gate", "slots.per": "it has one value", "slots.max": "gate", "slots.ttl": "gate",
 	"retry_windows": "gate", "tools": "gate", "routes": "gate", "retry.attempts": "gate", "retry.deadline": "gate", "retry.base": "gate", "retry.cap": "gate",
 	"agents.class": "gate", "agents.user": "gate", "agents.budget": "budgets", "agents.waits_for": "gate",

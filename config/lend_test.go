@@ -23,7 +23,7 @@ func TestLend(t *testing.T) {
 		t.Fatal("the sample has nothing to leave out")
 	}
 	text := f.Lend()
-	for _, secret := range []string{f.Tokens[0].Hash, f.Alerts.Webhook, f.Listen, "inject", "\ntokens:", "webhook"} {
+	for _, secret := range []string{"upstream_ca", f.Tokens[0].Hash, f.Alerts.Webhook, f.Listen, "inject", "\ntokens:", "webhook"} {
 		if bytes.Contains(text, []byte(secret)) {
 			t.Errorf("%q is lent", secret)
 		}

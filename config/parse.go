@@ -85,7 +85,7 @@ func secret(path, text string) bool {
 		return !envRE.MatchString(text)
 	case "hash":
 		return !hashRE.MatchString(text)
-	case "cert", "key":
+	case "cert", "key", upstreamCA:
 		return strings.Contains(text, pemBegins)
 	case "upstream":
 		return strings.Contains(text, "@")
@@ -95,8 +95,11 @@ func secret(path, text string) bool {
 	return false
 }
 
-// remember keeps the text of values that contain variables, as the file writes them.
+// remember keeps the text of values that contain variables, as the file writes them, and where upstream_ca is.
 func (f *File) remember(doc *strictyaml.Doc) {
+	if f.UpstreamCA != "" {
+		f.ca = doc.At(upstreamCA)
+	}
 	strictyaml.Encode(f, func(path, text string) (string, bool) {
 		if written, ok := doc.Source(path); ok {
 			if f.sources == nil {

@@ -37,7 +37,7 @@ type Options struct {
 	Gate *sluice.Gate
 	// Env looks up an environment variable. The keys that the proxy puts into requests come from there.
 	Env func(name string) (string, bool)
-	// Base sends requests. Nil means a transport of the daemon's own.
+	// Base sends requests, until a reload replaces it. Nil means a transport of the daemon's own.
 	Base http.RoundTripper
 	// Upstreams overrides the upstreams of resources, by name.
 	Upstreams map[string]string
@@ -88,7 +88,7 @@ type Daemon struct {
 	events   *api.Hub
 	metrics  http.Handler
 	log      *slog.Logger
-	book     *estimate.Book // outlives generations, as does the transport
+	book     *estimate.Book // outlives generations
 	users    proxy.Users    // outlives generations
 	draining atomic.Bool
 	lent     *storeapi.Server // nil if the store is not lent

@@ -37,6 +37,9 @@ type generation struct {
 func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *generation) (*generation, error) {
 	o := d.options
 	o.File, o.Gate = f, gate
+	if before != nil && o.Reloading.Base != nil {
+		o.Base = o.Reloading.Base(f)
+	}
 	po, resources, err := proxied(&o)
 	if err != nil {
 		return nil, err

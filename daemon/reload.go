@@ -22,6 +22,8 @@ type Reloading struct {
 	// Open opens the gate of a configuration on the store that all gates of the daemon share; see
 	// [sluice.OpenWithStore].
 	Open func(ctx context.Context, f *config.File) (*sluice.Gate, error)
+	// Base returns the transport of a configuration that Load returned. Nil means that the transport stays.
+	Base func(f *config.File) http.RoundTripper
 	// Follow is called with the configuration that is in force from now on, before the previous gate is closed. Nil
 	// means no call.
 	Follow func(f *config.File, gate *sluice.Gate)

@@ -40,14 +40,17 @@ func TestDeadProviders(t *testing.T) {
 		}
 	}))
 	t.Cleanup(resets.Close)
+	const again = "the gate tries every new request"
 	for _, c := range []struct {
-		name, upstream, kind, words, told string
-		status                            int
+		name, upstream, kind, words, told, hint string
 	}{
-		{"refused", deadAddress(t), "refused", "connection refused by 127.0.0.1:", "connection refused", 502},
-		{"unknown host", "http://nowhere.invalid", "dns", "nowhere.invalid does not resolve", "its name does not resolve", 502},
-		{"tls", secure.URL, "tls", "TLS failed: ", "TLS failed: ", 502},
-		{"reset", resets.URL, "reset", "the connection broke before an answer came", "the connection broke before an answer came", 502},
+		{"refused", deadAddress(t), "refused", "connection refused by 127.0.0.1:", "connection refused", again},
+		{"unknown host", "http://nowhere.invalid", "dns", "nowhere.invalid does not resolve", "its name does not resolve", again},
+		{
+			"tls", secure.URL, "tls", "TLS to " + strings.TrimPrefix(secure.URL, "https://") + ": the certificate of \"Acme Co\" is self-signed, and this machine does not trust it",
+			`the certificate of \"Acme Co\" is self-signed`, "upstream_ca",
+		},
+		{"reset", resets.URL, "reset", "the connection broke before an answer came", "the connection broke before an answer came", again},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -85,8 +88,8 @@ func TestDeadProviders(t *testing.T) {
 			t.Cleanup(server.Close)
 			r := &rig{T: t, gate: gate, proxy: server}
 			resp, body := r.send(http.MethodPost, "/anthropic/v1/messages", strings.NewReader(`{"model":"claude-opus-4-1","max_tokens":5,"messages":[]}`), "X-Api-Key", "sk-ant-secret")
-			if resp.StatusCode != c.status || !strings.Contains(body, `"type":"error"`) || !strings.Contains(body, c.told) || !strings.Contains(body, "the gate tries every new request") {
-				t.Errorf("status %d, %s, want %d in the provider's own shape, with %q", resp.StatusCode, body, c.status, c.told)
+			if resp.StatusCode != http.StatusBadGateway || !strings.Contains(body, `"type":"error"`) || !strings.Contains(body, c.told) || !strings.Contains(body, c.hint) {
+				t.Errorf("status %d, %s, want 502 in the provider's own shape, with %q and %q", resp.StatusCode, body, c.told, c.hint)
 			}
 			s, err := gate.Resource(t.Context(), "anthropic")
 			if err != nil || s.State != inspect.StateFailing || !strings.Contains(s.Reason, c.words) {

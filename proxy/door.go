@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/loopback"
 	"github.com/sluicehq/sluice/internal/requestid"
+	"github.com/sluicehq/sluice/internal/upstream"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/sluicehttp"
 )
@@ -326,5 +327,5 @@ func (d *door) failed(w http.ResponseWriter, r *http.Request, id string, err err
 	if r.Context().Err() != nil && errors.Is(err, r.Context().Err()) {
 		panic(http.ErrAbortHandler) // the client is gone, or got half a response: it must not look like a whole one
 	}
-	d.proxy.answer(w, id, d, refusalOf(err))
+	d.proxy.answer(w, id, d, refusalOf(upstream.At(err, d.res.Upstream.Host)))
 }

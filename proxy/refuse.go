@@ -81,8 +81,11 @@ func badGateway(err error) *refusal {
 	}
 	f := &refusal{status: http.StatusBadGateway, message: "the provider cannot be reached: " + unreached(err)}
 	f.hint = "the gate tries every new request; sluice status says failing until one succeeds"
-	if upstream.Kind(err) == upstream.Timeout {
+	switch {
+	case upstream.Kind(err) == upstream.Timeout:
 		f.status = http.StatusGatewayTimeout
+	case upstream.Untrusted(err):
+		f.hint = upstream.TrustHint
 	}
 	return f
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/upstream"
 )
 
 // attempt is one send of a request. It includes the sends that net/http repeats by itself, each with its own ticket.
@@ -157,6 +158,7 @@ func (a *attempt) send() (*http.Response, error) {
 		way = f.line.Send
 	}
 	resp, err := way(req)
+	err = upstream.At(err, req.URL.Host)
 	if f.traced != nil {
 		f.told.Sent = a.began
 		if err == nil {

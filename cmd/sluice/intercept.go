@@ -17,7 +17,6 @@ import (
 
 	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/proxy/forward"
-	"github.com/sluicehq/sluice/sluicehttp"
 )
 
 // envForward holds the address of the forward proxy that a child uses, so that a nested run recognizes its proxy.
@@ -107,7 +106,7 @@ func (g *runGate) intercept(flags interceptFlags) (err error) {
 	}
 	i.server = forward.New(forward.Options{
 		Handler: g, Origins: func() *forward.Origins { return i.origins }, Authority: func() *forward.Authority { return authority },
-		Admit: i.admit, OnlyGated: flags.onlyGated, Proxy: proxyOf(), Log: notesOf(g.cmd),
+		Admit: i.admit, OnlyGated: flags.onlyGated, Proxy: g.outlet.through, Roots: g.outlet.roots.Pool, Log: notesOf(g.cmd),
 	})
 	go func() { i.done <- i.server.Serve(i.listener) }()
 	g.forward = i
@@ -117,13 +116,6 @@ func (g *runGate) intercept(flags interceptFlags) (err error) {
 // proxyOf returns the proxy that the environment names for outgoing requests. It ignores proxies at an address in not.
 func proxyOf(not ...string) func(*url.URL) (*url.URL, error) {
 	return forward.FromEnvironment(os.Getenv, not...)
-}
-
-// outgoing returns a transport that uses the proxy of the environment.
-func outgoing(not ...string) *http.Transport {
-	t, through := sluicehttp.Tuned(), proxyOf(not...)
-	t.Proxy = func(r *http.Request) (*url.URL, error) { return through(r.URL) }
-	return t
 }
 
 // withinIntercept reports whether outgoing requests pass the forward proxy of an enclosing run. That run's gate is then

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/ping"
+	"github.com/sluicehq/sluice/internal/upstream"
 )
 
 func newPing() *cobra.Command {
@@ -79,6 +80,10 @@ func pingResource(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
+	leave, err := newOutlet(f, notesOf(cmd), nil)
+	if err != nil {
+		return configFailure(err)
+	}
 	out := pingJSON{Resource: name, Upstream: at.Redacted(), OK: true, Steps: []stepJSON{}}
 	var failed *failure
 	add := func(s ping.Step, why *failure) {
@@ -98,7 +103,7 @@ func pingResource(cmd *cobra.Command, name string) error {
 	add(step, why)
 	call := freeCalls[f.Resources[name].Provider]
 	request, from, without := call.request(at, f.Resources[name].Inject)
-	target := ping.Target{URL: at, Call: request, Without: without}
+	target := ping.Target{URL: at, Call: request, Without: without, Config: leave.roots.Config()}
 	for _, s := range target.Check(cmd.Context()) {
 		s, why := judge(s, name, from)
 		add(s, why)
@@ -153,8 +158,15 @@ func judge(s ping.Step, resource, from string) (ping.Step, *failure) {
 	if s.State != ping.Failed {
 		return s, nil
 	}
-	what := strings.TrimPrefix(s.Err.Error(), s.Name+": ") // system calls begin with their name
-	return s, &failure{code: code, message: fmt.Sprintf("%s: %s: %s", resource, s.Name, what), hint: hints[s.Name]}
+	what := s.Name + ": " + strings.TrimPrefix(s.Err.Error(), s.Name+": ") // system calls begin with their name
+	if s.Name == ping.TLS && upstream.Kind(s.Err) == upstream.TLS {
+		what = s.Err.Error() // it says TLS, and to whom
+	}
+	hint := hints[s.Name]
+	if upstream.Untrusted(s.Err) {
+		hint = upstream.TrustHint
+	}
+	return s, &failure{code: code, message: resource + ": " + what, hint: hint}
 }
 
 func (out *pingJSON) print(cmd *cobra.Command, failed *failure) error {

@@ -46,7 +46,9 @@ takes its command with it.
 
 Calls of the command to known providers pass the gate: their base-URL variables (ANTHROPIC_BASE_URL,
 OPENAI_BASE_URL, GOOGLE_GEMINI_BASE_URL, GITHUB_API_URL, ...) point to a proxy on this machine while
-it runs. A variable that is already set becomes the gate's upstream. --no-gate leaves them alone.
+it runs. A variable that is already set becomes the gate's upstream. --no-gate leaves them alone. At
+providers the gate trusts the certificates that the command trusts (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS,
+REQUESTS_CA_BUNDLE, ...), and those in upstream_ca of the configuration.
 
 With --intercept programs without such a setting pass the gate too. The command gets a proxy
 (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY) and a CA bundle (SSL_CERT_FILE and others) of its own, and base-URL

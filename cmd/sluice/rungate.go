@@ -62,6 +62,7 @@ type runGate struct {
 	done      chan error
 	cut       context.CancelFunc
 
+	outlet  *outlet      // to providers
 	forward *interceptor // nil if clients are pointed to the gate itself
 	user    string       // of the run's agent; empty means the configured one
 
@@ -86,6 +87,9 @@ func newRunGate(cmd *cobra.Command, intercept *interceptFlags) (*runGate, error)
 			return nil, err
 		}
 		g := gateOf(cmd, f)
+		if g.outlet, err = newOutlet(f, nil, proxyOf()); err != nil { // the bundle of certificates comes with the warnings
+			return nil, configFailure(err)
+		}
 		return g, g.intercept(*intercept)
 	}
 	f, err := selectedConfig(cmd, nil)
@@ -95,6 +99,9 @@ func newRunGate(cmd *cobra.Command, intercept *interceptFlags) (*runGate, error)
 	g := gateOf(cmd, f)
 	if len(g.names) == 0 {
 		return nil, nil
+	}
+	if g.outlet, err = newOutlet(f, notesOf(cmd), nil); err != nil {
+		return nil, configFailure(err)
 	}
 	return g, g.listen()
 }
@@ -225,7 +232,7 @@ func (g *runGate) door(name string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.daemon, err = session.daemon(&daemon.Options{Upstreams: g.upstreams, Base: g.base(), Behind: withinIntercept()}); err != nil {
+	if d.daemon, err = session.daemon(&daemon.Options{Upstreams: g.upstreams, Base: g.outlet.transport(), Behind: withinIntercept()}); err != nil {
 		return nil, errors.Join(err, session.close())
 	}
 	d.session = session
@@ -273,12 +280,4 @@ func (g *runGate) at() string {
 		return g.forward.listener.Addr().String()
 	}
 	return g.listener.Addr().String()
-}
-
-// base returns the transport to providers. Nil means the daemon's own.
-func (g *runGate) base() http.RoundTripper {
-	if g.forward == nil {
-		return nil
-	}
-	return outgoing()
 }

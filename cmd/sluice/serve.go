@@ -131,6 +131,11 @@ tokens; 69 the store cannot be reached, or the address is taken; 78 bad configur
 			listen = []string{s.file.Listen}
 		}
 		fixed.addresses = listen
+		out, err := newOutlet(s.file, s.notes, ahead.through())
+		if err != nil {
+			return configFailure(err)
+		}
+		s.outlet.Store(out)
 		traced, err := telemetry.Open(cmd.Context(), telemetry.Options{
 			Getenv: os.Getenv, Log: log, Version: buildVersion(debug.ReadBuildInfo()).Version, Figures: figures.Gatherer(), Provider: func(resource string) string { return d.Dialect(resource) },
 		})
@@ -139,7 +144,7 @@ tokens; 69 the store cannot be reached, or the address is taken; 78 bad configur
 		}
 		defer func() { _ = traced.Close() }() // unsent data is in the log
 		d, err = s.daemon(&daemon.Options{
-			Trace: traced.Trace(), Hosts: hosts, Base: ahead.base(), Events: hub, Log: log, Requests: requests, Metrics: figures.Handler(), History: book,
+			Trace: traced.Trace(), Hosts: hosts, Base: out.transport(), Events: hub, Log: log, Requests: requests, Metrics: figures.Handler(), History: book,
 			Done:      func(x sluicehttp.Exchange) { figures.Done(x); book.Done(x) },
 			Reloading: s.reloading(cmd, fixed, func(g *sluice.Gate) { figures.SetGate(g); book.SetGate(g) }),
 		})
@@ -207,6 +212,13 @@ func (s *session) daemon(o *daemon.Options) (*daemon.Daemon, error) {
 			}
 		}
 		return all, nil
+	}
+	if o.Base == nil {
+		out, err := newOutlet(s.file, s.notes, nil)
+		if err != nil {
+			return nil, configFailure(err)
+		}
+		o.Base = out.transport()
 	}
 	k, err := s.keeper()
 	if err != nil {

@@ -1,8 +1,9 @@
 package main
 
 import (
+	"crypto/x509"
 	"net"
-	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -37,13 +38,13 @@ func (f *forwardFlags) check(cmd *cobra.Command) error {
 	return f.need(cmd, "forward-listen", f.address != "")
 }
 
-// base returns the transport to providers. It does not use the forward proxy itself, which the environment may name.
-// Nil means the default.
-func (f *forwardFlags) base() http.RoundTripper {
+// through returns the proxy on the way to providers. That is not the forward proxy itself, which the environment may
+// name. Nil means the default.
+func (f *forwardFlags) through() func(*url.URL) (*url.URL, error) {
 	if f.address == "" {
 		return nil
 	}
-	return outgoing(f.address)
+	return proxyOf(f.address)
 }
 
 // open listens, and puts the forward proxy in front of the daemon.
@@ -80,7 +81,7 @@ func (f *forwardFlags) open(cmd *cobra.Command, s *session, d *daemon.Daemon, ce
 			left, _ := all.Without(f.tunnel)
 			return left
 		},
-		Proxy: proxyOf(f.address, f.listener.Addr().String()),
+		Proxy: proxyOf(f.address, f.listener.Addr().String()), Roots: func() *x509.CertPool { return s.outlet.Load().roots.Pool() },
 	})
 	if bare := f.notCovered(d.Origins()); len(bare) > 0 {
 		s.notes.Warn("the certificate authority does not cover " + strings.Join(bare, ", ") + ": their clients are refused; sluice ca rotate makes one that does")

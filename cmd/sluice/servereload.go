@@ -28,6 +28,7 @@ func (s *session) reloading(cmd *cobra.Command, fixed fixedBy, setGate func(*slu
 	if name == "" {
 		return daemon.Reloading{}
 	}
+	next := s.outlet.Load() // of the configuration that was loaded last
 	return daemon.Reloading{
 		Load: func() (*config.File, error) {
 			f, err := config.Load(name)
@@ -38,8 +39,12 @@ func (s *session) reloading(cmd *cobra.Command, fixed fixedBy, setGate func(*slu
 			if _, err := f.GateConfig(time.Now()); err != nil {
 				return nil, err
 			}
+			if next, err = s.outlet.Load().follow(f, s.notes); err != nil {
+				return nil, err
+			}
 			return f, s.mayChange(cmd, f, fixed)
 		},
+		Base: func(*config.File) http.RoundTripper { return next.transport() },
 		Open: func(ctx context.Context, f *config.File) (*sluice.Gate, error) {
 			c, err := f.GateConfig(time.Now())
 			if err != nil {
@@ -50,6 +55,10 @@ func (s *session) reloading(cmd *cobra.Command, fixed fixedBy, setGate func(*slu
 		},
 		Follow: func(f *config.File, gate *sluice.Gate) {
 			setGate(gate)
+			if old := s.outlet.Swap(next); old != next {
+				old.transport().CloseIdleConnections()
+				s.notes.Info("other certificates are trusted at providers than before")
+			}
 			s.follow(f, gate)
 		},
 	}

@@ -58,6 +58,8 @@ type session struct {
 	stderr io.Writer
 	notes  *slog.Logger // for people: lines on stderr, or serve's log
 
+	outlet atomic.Pointer[outlet] // how serve's requests leave for providers
+
 	inForce atomic.Pointer[config.File] // the configuration that serve's gRPC services go by
 
 	scaler *scaler.Server // serve's, for KEDA; nil if there is none

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -65,6 +66,17 @@ func testChild(args []string) int {
 		}
 		fmt.Println(got)
 		_, _ = io.Copy(io.Discard, os.Stdin)
+	case "get": // gets URLs, with variables in them, and prints what comes back
+		for _, at := range args[1:] {
+			resp, err := http.Get(os.ExpandEnv(at)) //nolint:noctx // it is a command of its own
+			if err != nil {
+				fmt.Println(err)
+				continue
+			}
+			body, _ := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			fmt.Println(resp.StatusCode, string(body))
+		}
 	case "shell":
 		return testShell(args[1:])
 	}

@@ -14,6 +14,8 @@ import (
 	"net/netip"
 	"net/url"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/upstream"
 )
 
 // The names of the steps.
@@ -171,13 +173,13 @@ func (t *Target) handshake(ctx context.Context, conn net.Conn) Step {
 	began := time.Now()
 	c := tls.Client(conn, config)
 	err := c.HandshakeContext(ctx)
-	return secured(time.Since(began), c.ConnectionState(), err)
+	return t.secured(time.Since(began), c.ConnectionState(), err)
 }
 
-func secured(took time.Duration, state tls.ConnectionState, err error) Step {
+func (t *Target) secured(took time.Duration, state tls.ConnectionState, err error) Step {
 	s := Step{Name: TLS, State: OK, Took: took}
 	if err != nil {
-		s.State, s.Err = Failed, plain(err, "")
+		s.State, s.Err = Failed, t.insecure(err)
 		return s
 	}
 	s.Detail = tls.VersionName(state.Version)
@@ -197,7 +199,7 @@ func (t *Target) send(ctx context.Context, conn net.Conn) []Step {
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		TLSHandshakeStart: func() { shaking = time.Now() },
 		TLSHandshakeDone: func(state tls.ConnectionState, err error) {
-			handshake = secured(time.Since(shaking), state, err)
+			handshake = t.secured(time.Since(shaking), state, err)
 			sending = time.Now()
 		},
 	})
@@ -216,9 +218,10 @@ func (t *Target) send(ctx context.Context, conn net.Conn) []Step {
 	call := Step{Name: Call, State: OK, Took: time.Since(sending)}
 	if err != nil {
 		if t.URL.Scheme == "https" && handshake.State == Skipped { // the handshake did not begin
-			return []Step{{Name: TLS, State: Failed, Took: call.Took, Err: plain(err, "")}}
+			return []Step{{Name: TLS, State: Failed, Took: call.Took, Err: t.insecure(err)}}
 		}
 		if handshake.State == Failed {
+			handshake.Err = t.insecure(err) // the transport knows whether it is about the proxy
 			return []Step{handshake}
 		}
 		call.State, call.Err = Failed, plain(err, "")
@@ -229,6 +232,23 @@ func (t *Target) send(ctx context.Context, conn net.Conn) []Step {
 	call.Status = resp.StatusCode
 	call.Detail = fmt.Sprintf("%s %s: %d", t.Call.Method, t.Call.URL.EscapedPath(), resp.StatusCode)
 	return []Step{handshake, call}
+}
+
+// described is an error in other words.
+type described struct {
+	error
+	words string
+}
+
+func (e *described) Error() string { return e.words }
+func (e *described) Unwrap() error { return e.error }
+
+// insecure returns the error of a handshake. It says whose certificate is not trusted.
+func (t *Target) insecure(err error) error {
+	if upstream.Kind(err) != upstream.TLS {
+		return plain(err, "")
+	}
+	return &described{err, upstream.Words(upstream.At(err, t.URL.Host))}
 }
 
 // plain returns an error without addresses.

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/sluicehq/sluice/internal/upstream"
 )
 
 // states returns the results of the steps, such as "dns skipped, connect ok".
@@ -79,7 +81,7 @@ func TestSteps(t *testing.T) {
 		{"no call", secure.URL, "", true, "dns skipped, connect ok, tls ok, call skipped", 0},
 		{"nor TLS", plain.URL, "", false, "dns skipped, connect ok, tls skipped, call skipped", 0},
 		{"a certificate nobody knows", secure.URL, "/v1/models", false, "dns skipped, connect ok, tls failed", 0},
-		{"the same without a call", secure.URL, "", false, "dns skipped, connect ok, tls failed", 0},
+		{"a certificate nobody knows, without a call", secure.URL, "", false, "dns skipped, connect ok, tls failed", 0},
 		{"no TLS there", strings.Replace(plain.URL, "http:", "https:", 1), "/v1/models", false, "dns skipped, connect ok, tls failed", 0},
 		{"nobody listens", "http://" + closed, "/v1/models", false, "dns skipped, connect failed", 0},
 		{"no such name", "https://sluice.invalid", "/v1/models", false, "dns failed", 0},
@@ -94,6 +96,9 @@ func TestSteps(t *testing.T) {
 				t.Fatalf("%s, want %s", got, c.want)
 			}
 			last := steps[len(steps)-1]
+			if strings.Contains(c.name, "nobody knows") && (!upstream.Untrusted(last.Err) || last.Err.Error() != "TLS to "+to.URL.Host+`: the certificate of "Acme Co" is self-signed, and this machine does not trust it`) {
+				t.Errorf("it failed with %v", last.Err)
+			}
 			if last.Status != c.status || last.State == Failed && last.Err == nil {
 				t.Errorf("%+v", last)
 			}

@@ -88,14 +88,25 @@ func (d *Doc) hide(line int) {
 
 // Fail records an error about the field at path. An error about a missing field is shown at its parent.
 func (d *Doc) Fail(path, format string, args ...any) Note {
-	line, column := 0, 0
+	line, column := d.where(path)
+	return d.fail(line, column, path, fmt.Sprintf(format, args...))
+}
+
+// At returns an error about the field at path, without recording it. Its message is empty: it is for what is checked after
+// the file was read.
+func (d *Doc) At(path string) *ParseError {
+	line, column := d.where(path)
+	return &ParseError{File: d.file, Line: line, Column: column, Field: path, Excerpt: excerpt(d.src, line, column, d.hidden)}
+}
+
+// where returns the place of a field, or else of its parent.
+func (d *Doc) where(path string) (line, column int) {
 	for at := path; at != ""; at = parent(at) {
 		if n := d.at[at]; n != nil {
-			line, column = n.Line, n.Column
-			break
+			return n.Line, n.Column
 		}
 	}
-	return d.fail(line, column, path, fmt.Sprintf(format, args...))
+	return 0, 0
 }
 
 // FailKey records an error about the key at path itself.

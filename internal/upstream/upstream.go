@@ -107,7 +107,7 @@ func Words(err error) string {
 	case Connect:
 		return at("no connection to ") + ": " + op.Err.Error()
 	case TLS:
-		return "TLS failed: " + last(err)
+		return tlsWords(err)
 	case Reset:
 		return at("the connection broke before an answer came from ")
 	case Timeout:

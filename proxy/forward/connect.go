@@ -135,9 +135,14 @@ func refuseReach(w http.ResponseWriter, host string, err error) {
 		status, hint = http.StatusServiceUnavailable, "raise the limit on open files of sluice serve (ulimit -n): each tunnel needs 2"
 	case upstream.Kind(err) == upstream.Timeout:
 		status = http.StatusGatewayTimeout
+	case upstream.Untrusted(err):
+		hint = upstream.TrustHint
 	}
 	text := err.Error()
-	if !errors.Is(err, errPrivate) && !errors.Is(err, errProxy) {
+	switch {
+	case upstream.Kind(err) == upstream.TLS && errors.Is(err, errProxy): // what a certificate says may be anything
+		text = errProxy.Error() + ": " + upstream.Words(err)
+	case !errors.Is(err, errPrivate) && !errors.Is(err, errProxy):
 		text = upstream.Words(err)
 	}
 	refuse(w, status, host+": "+text, hint)

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	socks "golang.org/x/net/proxy"
+
+	"github.com/sluicehq/sluice/internal/upstream"
 )
 
 var (
@@ -98,7 +100,7 @@ func (s *Server) dial(ctx context.Context, host, port string, near bool) (net.Co
 	if through == nil {
 		return dialer(near).DialContext(ctx, "tcp", address)
 	}
-	c, err := dialThrough(ctx, through, address)
+	c, err := s.dialThrough(ctx, through, address)
 	if err != nil {
 		return nil, fmt.Errorf("%w, %s: %w", errProxy, through.Host, err)
 	}
@@ -106,7 +108,7 @@ func (s *Server) dial(ctx context.Context, host, port string, near bool) (net.Co
 }
 
 // dialThrough connects to a host through a proxy.
-func dialThrough(ctx context.Context, through *url.URL, address string) (net.Conn, error) {
+func (s *Server) dialThrough(ctx context.Context, through *url.URL, address string) (net.Conn, error) {
 	at := through.Host
 	if through.Port() == "" {
 		at = net.JoinHostPort(through.Hostname(), map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[through.Scheme])
@@ -133,10 +135,10 @@ func dialThrough(ctx context.Context, through *url.URL, address string) (net.Con
 			return nil, err
 		}
 		if through.Scheme == "https" {
-			t := tls.Client(c, &tls.Config{ServerName: through.Hostname(), MinVersion: tls.VersionTLS12})
+			t := tls.Client(c, &tls.Config{ServerName: through.Hostname(), MinVersion: tls.VersionTLS12, RootCAs: s.o.Roots()})
 			if err := t.HandshakeContext(ctx); err != nil {
 				_ = c.Close()
-				return nil, err
+				return nil, upstream.At(err, through.Host)
 			}
 			c = t
 		}

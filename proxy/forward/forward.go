@@ -10,6 +10,7 @@ package forward
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"log/slog"
@@ -48,6 +49,9 @@ type Options struct {
 	OnlyGated bool
 	// Proxy returns the proxy to use for a URL. Nil means no proxy.
 	Proxy func(*url.URL) (*url.URL, error)
+	// Roots returns the certificates to trust at the proxy of Proxy, and at hosts that clients reach with an absolute
+	// URL. Nil means those of the system.
+	Roots func() *x509.CertPool
 	// Log records hosts whose clients refuse the certificate. Nil means no log.
 	Log *slog.Logger
 }
@@ -61,7 +65,7 @@ type Server struct {
 	end   context.CancelFunc
 
 	encrypted, plain *queue
-	near, far        *http.Transport // for requests with an absolute URL to hosts that are not gated
+	near, far        way // for requests with an absolute URL to hosts that are not gated
 	running          sync.WaitGroup
 	upgrades         atomic.Int64 // requests with a WebSocket, open or being opened
 	tunnels          tunnels
@@ -75,6 +79,9 @@ func New(o Options) *Server {
 	}
 	if o.Admit == nil {
 		o.Admit = func(*http.Request) (Client, bool) { return Client{Near: true}, true }
+	}
+	if o.Roots == nil {
+		o.Roots = func() *x509.CertPool { return nil }
 	}
 	if o.Proxy == nil {
 		o.Proxy = func(*url.URL) (*url.URL, error) { return nil, nil }
@@ -94,7 +101,6 @@ func New(o Options) *Server {
 	}
 	s.inner.Protocols.SetHTTP1(true)
 	s.inner.Protocols.SetHTTP2(true)
-	s.near, s.far = s.transport(true), s.transport(false)
 	s.running.Go(func() { _ = s.inner.Serve(framing.ListenTLS(s.encrypted, headerWithin)) })
 	s.running.Go(func() { _ = s.inner.Serve(framing.Listen(s.plain)) })
 	return s
@@ -140,8 +146,8 @@ func (s *Server) Close() error {
 	s.end() // first: a request with an unread body does not notice that its connection is gone
 	err := errors.Join(s.outer.Close(), s.inner.Close())
 	s.tunnels.close()
-	s.near.CloseIdleConnections()
-	s.far.CloseIdleConnections()
+	s.near.close()
+	s.far.close()
 	s.running.Wait()
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -425,59 +423,6 @@ func TestPrivateAddressesAreForNearClients(t *testing.T) {
 		if err != nil || resp.StatusCode != want {
 			t.Errorf("near %v: CONNECT: %v, %v", near, resp, err)
 		}
-	}
-}
-
-// Outgoing connections use the proxy of the environment, with its credentials.
-func TestThroughAProxyOfTheEnvironment(t *testing.T) {
-	other := httptest.NewTLSServer(http.HandlerFunc(hello))
-	defer other.Close()
-	asked := make(chan string, 10)
-	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if q.Header.Get("Proxy-Authorization") != "Basic "+base64.StdEncoding.EncodeToString([]byte("me:pass")) {
-			w.WriteHeader(http.StatusProxyAuthRequired)
-			return
-		}
-		asked <- q.Method + " " + q.Host
-		if q.Method != http.MethodConnect {
-			_, _ = io.WriteString(w, "from the proxy")
-			return
-		}
-		there, err := net.Dial("tcp", strings.TrimPrefix(other.URL, "https://")) // whatever was asked for
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		here, rw, _ := http.NewResponseController(w).Hijack()
-		_, _ = io.WriteString(here, "HTTP/1.1 200 OK\r\n\r\n")
-		go func() { _, _ = io.Copy(there, rw); _ = there.Close() }()
-		_, _ = io.Copy(here, there)
-		_ = here.Close()
-	}))
-	defer between.Close()
-	environment := func(user string) func(string) string {
-		return func(name string) string {
-			return map[string]string{"all_proxy": strings.Replace(between.URL, "//", "//"+user+"@", 1), "NO_PROXY": "direct.test"}[name]
-		}
-	}
-	r := begin(t, hello, func(o *forward.Options, _ *proxy.Options) { o.Proxy = forward.FromEnvironment(environment("me:pass")) })
-	c := r.client(false, func(tr *http.Transport) {
-		tr.TLSClientConfig.RootCAs = trusting(other).TLSClientConfig.RootCAs
-		tr.TLSClientConfig.ServerName = "example.com" // that of httptest's certificate
-	})
-	if _, text := r.get(c, "https://elsewhere.test/x"); text != "hello /x" || <-asked != "CONNECT elsewhere.test:443" {
-		t.Errorf("%q", text)
-	}
-	if _, text := r.get(c, "http://elsewhere.test/x"); text != "from the proxy" || <-asked != "GET elsewhere.test" {
-		t.Errorf("%q", text)
-	}
-	refused := begin(t, hello, func(o *forward.Options, _ *proxy.Options) { o.Proxy = forward.FromEnvironment(environment("me:wrong")) })
-	if _, err := refused.client(false).Get("https://elsewhere.test/x"); err == nil || !strings.Contains(err.Error(), "Bad Gateway") {
-		t.Errorf("with a wrong password: %v", err)
-	}
-	self := forward.FromEnvironment(environment("me:pass"), strings.TrimPrefix(between.URL, "http://"))
-	if p, err := self(&url.URL{Scheme: "https", Host: "elsewhere.test"}); p != nil || err != nil {
-		t.Errorf("its own proxy is %v, %v", p, err)
 	}
 }
 

@@ -120,15 +120,15 @@ func TestBundle(t *testing.T) {
 	if err := os.WriteFile(file, slices.Concat(secret, own), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{file, dir} {
+	for variable, path := range map[string]string{"REQUESTS_CA_BUNDLE": file, "CURL_CA_BUNDLE": dir, "SSL_CERT_DIR": dir} {
 		text, missing := forward.Bundle(a, func(name string) string {
-			return map[string]string{"REQUESTS_CA_BUNDLE": path, "SSL_CERT_FILE": filepath.Join(dir, "none.pem")}[name]
+			return map[string]string{variable: path, "SSL_CERT_FILE": filepath.Join(dir, "none.pem")}[name]
 		})
 		if len(missing) != 1 || !strings.HasPrefix(missing[0].Error(), "SSL_CERT_FILE: ") {
 			t.Errorf("missing are %v", missing)
 		}
 		if !bytes.Contains(text, own) || !bytes.HasPrefix(text, a.Certificate()) || bytes.Contains(text, []byte("PRIVATE")) {
-			t.Errorf("the bundle of %s is not right", path)
+			t.Errorf("the bundle of %s=%s is not right", variable, path)
 		}
 		if n := bytes.Count(text, []byte("BEGIN CERTIFICATE")); n < 20 {
 			t.Errorf("it has %d certificates: those of the system are missing", n)

@@ -1,19 +1,51 @@
 package forward
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/framing"
 )
 
-// transport returns the transport for requests with an absolute URL to hosts that are not gated. Clients on this
-// machine have a separate transport, so that others cannot reuse their connections.
-func (s *Server) transport(near bool) *http.Transport {
+// way holds the transport for requests with an absolute URL to hosts that are not gated. Clients on this machine have one
+// of their own, so that others cannot reuse their connections.
+type way struct {
+	mu        sync.Mutex
+	transport *http.Transport // nil before the first request
+	roots     *x509.CertPool  // that it trusts
+}
+
+// to returns the transport, a new one if other certificates are to be trusted than before.
+func (w *way) to(s *Server, near bool) *http.Transport {
+	roots := s.o.Roots()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.transport == nil || w.roots != roots {
+		if w.transport != nil {
+			w.transport.CloseIdleConnections()
+		}
+		w.transport, w.roots = s.transport(near, roots), roots
+	}
+	return w.transport
+}
+
+func (w *way) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.transport != nil {
+		w.transport.CloseIdleConnections()
+	}
+}
+
+func (s *Server) transport(near bool, roots *x509.CertPool) *http.Transport {
 	t := &http.Transport{
+		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 		DialContext:         dialer(near).DialContext,
 		MaxIdleConnsPerHost: 16, MaxIdleConns: 256, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
 		DisableCompression: true, MaxResponseHeaderBytes: 1 << 20,
@@ -26,14 +58,14 @@ func (s *Server) transport(near bool) *http.Transport {
 
 // forward sends a request that is not gated to its host, and the response back.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request, client Client) {
-	way := s.near
+	by, near := &s.near, true
 	if !client.Near {
 		if err := nameAllowed(r.URL.Hostname()); err != nil {
 			refuseReach(w, r.URL.Host, err)
 			return
 		}
 		if through, err := s.o.Proxy(r.URL); err == nil && through == nil {
-			way = s.far
+			by, near = &s.far, false
 		}
 	}
 	p := &httputil.ReverseProxy{
@@ -53,7 +85,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, client Client) 
 				p.Out.Header["User-Agent"] = []string{""} // send none, instead of Go's default
 			}
 		},
-		Transport: way, FlushInterval: -1,
+		Transport: by.to(s, near), FlushInterval: -1,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { refuseReach(w, r.URL.Host, err) },
 		ErrorLog:     s.outer.ErrorLog,
 	}
