@@ -15,6 +15,7 @@ var anthropic = vendor{
 	name:    "anthropic",
 	address: "https://api.anthropic.com",
 	keys:    []string{"x-api-key", "authorization"},
+	places:  places{prefixes: version1, calls: []string{"messages", "complete", "models", "files", "skills", "chat"}},
 	models:  true,
 	free:    true,
 	part:    anthropicClass,
