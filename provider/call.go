@@ -60,7 +60,8 @@ type ParsedRequest struct {
 	Larger bool
 	// Hidden is set if a streamed response reports no usage unless asked. [Speaker.AskUsage] asks for it.
 	Hidden bool
-	// Free is set if the provider counts the call against no limit.
+	// Free is set if the provider does not meter the call: settings, telemetry, login, lists. It takes no turn, and it is
+	// no send.
 	Free bool
 }
 

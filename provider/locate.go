@@ -23,6 +23,7 @@ type places struct {
 	several  bool     // none of the prefixes is meant more than another
 	bare     bool     // calls are found without a prefix too
 	calls    []string // first words of known calls, after the prefix
+	asides   []string // beginnings of paths that are no calls, whatever is sent there
 	// unprefixed are hosts that speak the dialect without a prefix.
 	unprefixed []string
 }
@@ -78,6 +79,11 @@ func (p *places) first(at, rest string) (string, []string) {
 		return at, p.prefixes
 	}
 	return p.prefixes[0] + rest, nil
+}
+
+// isAside reports whether nothing at a path is a call.
+func (p *places) isAside(path string) bool {
+	return slices.ContainsFunc(p.asides, func(begin string) bool { return under(path, begin) })
 }
 
 // split cuts all prefixes off a path. An end of a prefix counts as the prefix. mixed reports that they differ.

@@ -27,6 +27,9 @@ func (f *flight) judge(a *attempt) (o outcome) {
 		o.held, _ = a.current().Answer(o.answer)
 		return o
 	}
+	if f.isAside() {
+		return o
+	}
 	seen := &provider.Response{Status: o.resp.StatusCode, Header: o.resp.Header, Model: f.asked.Model, Received: now}
 	if f.looksInside(o.resp) {
 		seen.Body = f.peek(o.resp)
