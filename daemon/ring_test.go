@@ -140,6 +140,23 @@ resources:
 	}
 }
 
+// What a client sends besides calls, such as telemetry with a login of its own, says nothing about the keys of a ring.
+func TestTelemetryDoesNotJudgeKeys(t *testing.T) {
+	up := newWitness(t, "X-Api-Key", func(string) int { return http.StatusUnauthorized })
+	r := begin(t, "generic", `
+resources:
+  anthropic: {provider: anthropic, upstream: "${AT}", keys: [{env: KEY_A}, {env: KEY_B}]}
+`+fourTokens, map[string]string{"AT": up.URL, "KEY_A": "sk-canary-a", "KEY_B": "sk-canary-b"})
+	for range 3 {
+		if code, body := r.as("low", "POST", "/@a/anthropic/api/event_logging/batch", `{"events":[]}`); code != http.StatusUnauthorized {
+			t.Errorf("%d %s", code, body)
+		}
+	}
+	if seen := up.take(); len(seen) != 3 || seen[0] != seen[2] { // one send each, always with the first key
+		t.Errorf("%q", seen)
+	}
+}
+
 // Two addresses share a resource; requests keep their paths.
 func TestTwoAddresses(t *testing.T) {
 	ok := func(string) int { return http.StatusOK }

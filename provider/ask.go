@@ -88,6 +88,7 @@ func (v *vendor) Ask(c *Call) ParsedRequest {
 		a.Free = true
 	}
 	if a.Free {
+		a.Keyed = v.places.isCall(c.Path)
 		return a
 	}
 	if v.part != nil && a.Part == "" {

@@ -63,6 +63,8 @@ type ParsedRequest struct {
 	// Free is set if the provider does not meter the call: settings, telemetry, login, lists. It takes no turn, and it is
 	// no send.
 	Free bool
+	// Keyed is set if a free call takes the same API keys as other calls, such as a list of models.
+	Keyed bool
 }
 
 // Usage is what a call really used. Each token is counted in one field only.

@@ -86,6 +86,12 @@ func (p *places) isAside(path string) bool {
 	return slices.ContainsFunc(p.asides, func(begin string) bool { return under(path, begin) })
 }
 
+// isCall reports whether a path is that of a known call, with or without its prefix.
+func (p *places) isCall(path string) bool {
+	_, rest, _ := p.split(path)
+	return p.knows(rest) && !p.isAside(path)
+}
+
 // split cuts all prefixes off a path. An end of a prefix counts as the prefix. mixed reports that they differ.
 func (p *places) split(path string) (prefix, rest string, mixed bool) {
 	for rest = path; ; {
