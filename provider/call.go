@@ -75,6 +75,7 @@ type Usage struct {
 	CacheWrite int64 // kept for minutes
 	CacheLong  int64 // kept for an hour or more
 	Output     int64 // including reasoning
+	Searches   int64 // searches that the provider bills in place of tokens, as for a rerank
 	Micros     int64 // cost according to the provider, in millionths of a dollar; 0: not stated
 	// Known is set once the response has stated usage, Final once it will state no more.
 	Known, Final bool
