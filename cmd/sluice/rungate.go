@@ -33,11 +33,6 @@ var clients = []struct{ provider, variable, suffix string }{
 	{"github", "GITHUB_API_URL", ""},
 }
 
-// isGated reports whether clients of a resource can be pointed to the gate.
-func isGated(f *config.File, name string) bool {
-	return hasClients(f.Resources[name].Provider)
-}
-
 func hasClients(provider string) bool {
 	for _, c := range clients {
 		if c.provider == provider {
