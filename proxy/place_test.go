@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -87,6 +88,20 @@ func TestLinksOfLocatedPathsLeadBack(t *testing.T) {
 		r.get(next.RequestURI())
 		if got := (<-r.seen).URL.RequestURI(); got != "/v1/files?after=f1" {
 			t.Errorf("%+v: %s leads to %s", tt, link, got)
+		}
+	}
+}
+
+// An intercepted client names the provider's own path: it stays as it is.
+func TestInterceptedPathsAreExact(t *testing.T) {
+	r := begin(t, perMinute(100), hello, speaks(t, "openai", "/v1"))
+	for _, path := range []string{"/chat/completions", "/v1/v1/chat/completions", "/v1/chat/completions/"} {
+		q := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://api.openai.com"+path, strings.NewReader(`{"model":"m"}`))
+		q = q.WithContext(proxy.WithIntercepted(q.Context(), &proxy.Intercepted{Resource: "api", Path: path}))
+		w := httptest.NewRecorder()
+		r.proxy.Config.Handler.ServeHTTP(w, q)
+		if got := (<-r.seen).URL.Path; w.Code != http.StatusOK || got != path {
+			t.Errorf("%s: %d, the provider got %s", path, w.Code, got)
 		}
 	}
 }
