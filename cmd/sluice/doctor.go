@@ -94,6 +94,9 @@ func serves(r *inspect.ResourceStatus) bool {
 	return r.State != inspect.StateFailing && r.State != inspect.StatePaused && r.State != inspect.StateDegraded && !r.BillingStop
 }
 
+// yamlWidth bounds a line of YAML. Those of policy.Advise are shorter.
+const yamlWidth = 650
+
 // troubleNow is the setting of advice about a resource that serves nothing at the moment.
 const troubleNow = "provider"
 
@@ -149,7 +152,7 @@ func (s *screen) diagnosis(d *inspect.Diagnosis) {
 				s.line("    %s", line)
 			}
 			if a.YAML != "" { // in one line, to be copied
-				s.line("    %s", s.Text(a.YAML, 2000))
+				s.line("    %s", s.Text(a.YAML, yamlWidth))
 			}
 		}
 		if len(r.Callers) > 0 {

@@ -109,7 +109,9 @@ func gateOf(cmd *cobra.Command, f *config.File) *runGate {
 		if at := strings.TrimSuffix(os.Getenv(c.variable), "/"); there && at != "" {
 			trimmed, had := strings.CutSuffix(at, c.suffix)
 			if g.bare[c.variable] = !had; g.upstreams[name] == "" {
-				g.upstreams[name] = trimmed
+				if g.upstreams[name] = trimmed; !had && strings.Count(trimmed, "/") == len("//") {
+					g.upstreams[name] += "/" // a server without the usual prefix: paths stay as they are written
+				}
 			}
 		}
 	}

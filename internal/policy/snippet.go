@@ -7,7 +7,7 @@ import (
 )
 
 // mostStated bounds the limits of one line.
-const mostStated = 8
+const mostStated = 3
 
 // Stated is a limit as a configuration states it.
 type Stated struct {
