@@ -185,8 +185,9 @@ func (r *resource) acquire(ctx context.Context, req *Request, wait time.Duration
 		return r.await(ctx, req, wait, t)
 	}
 	req = r.priceTag(req)
+	began := time.Now()
 	err := r.await(ctx, req, wait, t)
-	return r.admitted(ctx, req, t, err)
+	return r.admitted(ctx, req, t, waitedSince(began, err))
 }
 
 // await acquires without emitting events.

@@ -97,6 +97,7 @@ func (r *resource) tryPaid(ctx context.Context, asked *Request, c claim, wait ti
 	}
 	req := *asked
 	req.Spent = false // it may have to be given back until it is paid for
+	began := time.Now()
 	passes, err := b.awaitPaid(ctx, r, x, &req, c, wait, t)
 	if err == nil && !r.observe {
 		err = b.pay(ctx, r, x, &req, c, t)
@@ -108,7 +109,7 @@ func (r *resource) tryPaid(ctx context.Context, asked *Request, c claim, wait ti
 		t.slowed(passes)
 	}
 	if !r.plain {
-		err = r.admitted(ctx, &req, t, err) // mode observe grants what was refused
+		err = r.admitted(ctx, &req, t, waitedSince(began, err)) // mode observe grants what was refused
 	}
 	if err == nil && r.observe {
 		err = b.pay(ctx, r, x, &req, c, t)

@@ -85,6 +85,9 @@ type Config struct {
 	// their users have stated. It gets the name of a pool and returns the name of the resource; empty leaves the pool
 	// out. Nil leaves out all of them.
 	Others func(pool string) string
+	// Provider returns the provider of a resource in a configuration, for advice that can be pasted. Nil means that none has
+	// one.
+	Provider func(resource string) string
 	// OneShot is for programs that make one request and exit. They have no share of the limits: while the store cannot
 	// be reached they get [ErrStore], whatever OnStoreFailure says. Otherwise every start of such a program would make
 	// the shares of the others smaller.

@@ -41,6 +41,10 @@ func (r *resource) diagnose(snap *store.Snapshot, h *store.History, cycles [][]s
 	facts.Audit = audit.Weigh(&d, rep.Callers)
 	d.Unanswered = facts.Unanswered
 	facts.Callers, facts.Over, facts.Cycles = len(d.Callers), d.Judged.Window.Microseconds(), cycles
+	facts.Urgent, facts.Highest = audit.Urgent(&d), r.settings.className(0)
+	if len(cycles) > 0 {
+		facts.Others = r.settings.waitsBesides(cycles[0])
+	}
 	facts.Sent, facts.Refused, facts.Fullest = d.Sent, d.Refused, d.Fullest
 	for _, a := range policy.Advise(facts) {
 		d.Advice = append(d.Advice, inspect.Advice(a))
@@ -54,6 +58,7 @@ func (r *resource) diagnose(snap *store.Snapshot, h *store.History, cycles [][]s
 			Setting: fmt.Sprintf("resources.%s.limits.%s", r.configured(), r.limits[l.Limit].Name),
 			Text: fmt.Sprintf("%d is in force, as %s states it; this configuration says %d. Where members differ the smaller one holds: give all the same",
 				l.Size, r.differs(l), sizeOf(&r.limits[l.Limit])),
+			YAML: r.limitYAML(l),
 		})
 	}
 	if a, ok := r.silence(snap); ok {
@@ -90,6 +95,7 @@ func (r *resource) silence(snap *store.Snapshot) (inspect.Advice, bool) {
 		Setting: "leases.expire",
 		Text: fmt.Sprintf("%s not reported to the store for more than 3 s. They were killed, or they are cut off and continue within their shares. Their shares%s are withheld from other processes until "+
 			"a lease and one window are over. If they were killed, a shorter lease frees the shares sooner. If they were cut off, check the network between them and the store", who, kept),
+		YAML: r.settings.shorterLease(),
 	}, true
 }
 
@@ -209,12 +215,12 @@ func modelMinutes(h *store.History, c clock) map[string]map[time.Time]int64 {
 
 // facts returns the facts that advice is based on.
 func (r *resource) facts(snap *store.Snapshot) policy.Facts {
-	f := policy.Facts{Resource: r.configured(), Throttled7d: snap.Throttled7d, Observed: r.observe, Use: int(r.use), HeaderTime: snap.HeaderTime.Microseconds()}
+	f := policy.Facts{Resource: r.configured(), Provider: r.provider(), TTL: r.ttl.Microseconds(), Throttled7d: snap.Throttled7d, Observed: r.observe, Use: int(r.use), HeaderTime: snap.HeaderTime.Microseconds()}
 	if r.past { // it is not observed any more
 		f.Throttled7d, f.Observed = 0, false
 	}
 	if len(r.limits) == 0 {
-		f.Unknown = []string{""}
+		f.Unknown = []policy.Stated{{}}
 	}
 	for i := range snap.Limits {
 		if l := &snap.Limits[i]; l.Limit < len(r.limits) && !ours(&r.limits[l.Limit]) && (!r.limits[l.Limit].Plan || l.Size != 0) {
@@ -230,6 +236,14 @@ func (r *resource) configured() string {
 		return inspect.ResourceOf(r.name)
 	}
 	return r.name
+}
+
+// provider returns the provider of the resource in a configuration, or empty if it has none.
+func (r *resource) provider() string {
+	if r.settings.provider == nil {
+		return ""
+	}
+	return r.settings.provider(r.configured())
 }
 
 // countedAs says in words how a limit is counted.
@@ -270,6 +284,25 @@ func span(window time.Duration) string {
 	return window.Round(time.Second).String()
 }
 
+// statedAs returns how a configuration states a limit with another kind, window and size.
+func statedAs(def *store.Limit, k Kind, window time.Duration, size int64) policy.Stated {
+	l := policy.Stated{Name: def.Name, Size: fmt.Sprintf("%d/%s", size, span(window)), Kind: k.String()}
+	if def.Unit != Requests {
+		l.Unit = def.Unit
+	}
+	return l
+}
+
+// limitYAML returns the line of a configuration that gives a limit the size that is in force.
+func (r *resource) limitYAML(l *store.LimitState) string {
+	def := &r.limits[l.Limit]
+	value := statedAs(def, def.Kind, def.Window, l.Size).String()
+	if def.Kind == Concurrency {
+		value = fmt.Sprintf("{name: %s, concurrency: %d}", policy.Word(def.Name), l.Size)
+	}
+	return policy.ResourceYAML(r.configured(), r.provider(), "limits", "["+value+"]")
+}
+
 // addFacts adds the facts about one of the provider's limits.
 func addFacts(f *policy.Facts, def *store.Limit, l *store.LimitState, c clock) {
 	name := def.Name
@@ -281,8 +314,8 @@ func addFacts(f *policy.Facts, def *store.Limit, l *store.LimitState, c clock) {
 		}
 	}
 	if l.Size == 0 {
-		if !slices.Contains(f.Unknown, name) { // it may have one meter per model
-			f.Unknown = append(f.Unknown, name)
+		if !slices.ContainsFunc(f.Unknown, func(s policy.Stated) bool { return s.Name == name }) { // it may have one meter per model
+			f.Unknown = append(f.Unknown, statedAs(def, def.Kind, def.Window, 80))
 		}
 		return
 	}
@@ -291,14 +324,14 @@ func addFacts(f *policy.Facts, def *store.Limit, l *store.LimitState, c clock) {
 	}
 	if l.Kind != def.Kind || l.Window != def.Window {
 		f.Recounted, f.Assumed = name, countedAs(def.Kind, def.Window)
-		f.Counted, f.CountedSize = countedAs(l.Kind, l.Window), fmt.Sprintf("size: %d/%s", l.Size, span(l.Window))
+		f.Counted, f.CountedAs = countedAs(l.Kind, l.Window), statedAs(def, l.Kind, l.Window, l.Size)
 	}
 	if l.StatedLeft > 0 {
-		f.Free, f.FreeSize = name, ""
+		f.Free, f.FreeAs = name, policy.Stated{}
 		f.FreeStated = fmt.Sprintf("%d of %d free and everything back in %v", l.StatedLeft, l.Size, l.StatedIn)
 		f.FreeHeld = fmt.Sprintf("%d used of %s", l.Used, countedAs(l.Kind, l.Window))
 		if used := l.Size - l.StatedLeft; used > 0 && l.StatedIn > 0 {
-			f.FreeSize = fmt.Sprintf("size: %d/%s", l.Size, span(time.Duration(float64(l.StatedIn)*float64(l.Size)/float64(used))))
+			f.FreeAs = statedAs(def, Bucket, time.Duration(float64(l.StatedIn)*float64(l.Size)/float64(used)), l.Size)
 		}
 	}
 	if l.Hold.Full && f.Unanswered == "" {

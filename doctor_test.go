@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/memstore"
@@ -52,6 +53,13 @@ func wantAdvice(tb testing.TB, g *sluice.Gate, setting string, says ...string) {
 		if !strings.Contains(d.Advice[i].Text, s) {
 			tb.Errorf("the advice about %s is %q, want it to say %q", setting, d.Advice[i].Text, s)
 		}
+	}
+	if yaml := d.Advice[i].YAML; yaml != "" {
+		if _, err := config.Parse("snippet.yaml", []byte(yaml), nil); err != nil {
+			tb.Errorf("the advice about %s is no configuration: %v\n%s", setting, err, yaml)
+		}
+	} else if setting != "agents" {
+		tb.Errorf("the advice about %s changes nothing", setting)
 	}
 }
 
@@ -270,7 +278,7 @@ func TestDiagnosisAsJSON(t *testing.T) {
 		if got := keys(t, at(t, v, "resources", 0)); keys(t, v) != "resources" || got != want {
 			t.Errorf("keys are\n  %s, want\n  %s", got, want)
 		}
-		if got := keys(t, at(t, v, "resources", 0, "advice", 0)); got != "setting text" {
+		if got := keys(t, at(t, v, "resources", 0, "advice", 0)); got != "setting text yaml" {
 			t.Errorf("keys of an advice are %s", got)
 		}
 		if _, ok := at(t, v, "resources", 0, "callers").([]any); !ok || at(t, v, "resources", 0, "verdict") != "unknown" || at(t, v, "resources", 0, "quota_per_min") != nil || at(t, v, "resources", 0, "fullest") != nil {

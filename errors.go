@@ -48,10 +48,11 @@ type Error struct {
 	Hint      string
 
 	cause      error
-	why        string // the reason in words, without the time
-	behind     string // for the reasons deadline and full: the reason it would have waited for
-	used, size int64  // of a budget
-	open       int    // tickets that hold the limit
+	why        string        // the reason in words, without the time
+	waited     time.Duration // until the caller gave up, or was given up
+	behind     string        // for the reasons deadline and full: the reason it would have waited for
+	used, size int64         // of a budget
+	open       int           // tickets that hold the limit
 }
 
 func (e *Error) Error() string {

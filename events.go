@@ -70,6 +70,9 @@ func (r *resource) about(kind string, req *Request) inspect.Event {
 // only if there is an events function or in mode observe.
 func (r *resource) admitted(ctx context.Context, req *Request, t *Ticket, err error) error {
 	var refusal *Error
+	if errors.Is(err, ErrCancelled) && !r.observe && errors.As(err, &refusal) {
+		r.tellAbandoned(req, t, refusal)
+	}
 	if err != nil && (!errors.As(err, &refusal) || !refusal.refuses()) && !r.passes(ctx, err) {
 		return err
 	}
@@ -89,6 +92,28 @@ func (r *resource) admitted(ctx context.Context, req *Request, t *Ticket, err er
 		r.tellSend(ctx, req, t)
 	}
 	return nil
+}
+
+// waitedSince notes on an error how long the request has waited, if it is about the time.
+func waitedSince(began time.Time, err error) error {
+	var e *Error
+	if errors.As(err, &e) && (errors.Is(err, ErrDeadline) || errors.Is(err, ErrCancelled)) {
+		e.waited = time.Since(began)
+	}
+	return err
+}
+
+// tellAbandoned emits the event for a caller that gave up waiting.
+func (r *resource) tellAbandoned(req *Request, t *Ticket, why *Error) {
+	if r.events == nil || why.waited < time.Millisecond {
+		return
+	}
+	e := r.about(inspect.EventAbandoned, req)
+	e.WaitedMS = why.waited.Milliseconds()
+	if t.note != nil && t.note.held.Code != store.CodeNone {
+		e.Reason, e.Limit = t.note.held.Code.String(), r.limitName(t.note.held.Limit)
+	}
+	r.emit(e)
 }
 
 // letThrough forces a grant: the ticket counts, but holds no request. If the store cannot be reached either, the ticket
@@ -144,7 +169,7 @@ func (r *resource) tellSend(ctx context.Context, req *Request, t *Ticket) {
 
 func (r *resource) tellRefusal(ctx context.Context, kind string, req *Request, why *Error, ticket string) {
 	e := r.about(kind, req)
-	e.Ticket, e.Reason, e.Behind, e.Limit, e.Units = ticket, why.Reason, why.behind, why.Limit, r.units(req)
+	e.Ticket, e.Reason, e.Behind, e.Limit, e.Units, e.WaitedMS = ticket, why.Reason, why.behind, why.Limit, r.units(req), why.waited.Milliseconds()
 	if !why.RetryAt.IsZero() {
 		e.RetryAt = &why.RetryAt
 	}

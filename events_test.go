@@ -3,6 +3,7 @@ package sluice_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"sync"
@@ -329,6 +330,46 @@ func TestPausesOfALargePoolAreTold(t *testing.T) {
 		}
 		if got := kept.last(t, inspect.EventPause); got.Reason != "by hand" {
 			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// The time that a caller waited in vain counts: an event says how long it waited, and for what.
+func TestAbandonedWaitsAreEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, kept := openRecorded(t, sluice.Resource{Limits: []sluice.Limit{{Name: "minute", Kind: sluice.Rolling, Size: 1, Window: time.Minute}}})
+		ask := sluice.Request{Resource: "api", Agent: "a", Model: "m"}
+		if _, err := g.Acquire(t.Context(), ask); err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		time.AfterFunc(5*time.Second, leave)
+		if _, err := g.Acquire(ctx, ask); !errors.Is(err, sluice.ErrCancelled) {
+			t.Fatal(err)
+		}
+		e := kept.last(t, inspect.EventAbandoned)
+		if e.WaitedMS != 5000 || e.Reason != "limit" || e.Limit != "minute" || e.Agent != "a" || e.Class != "p1" || e.User != "u" || e.Model != "m" || e.Ticket != "" || e.Units != nil {
+			t.Errorf("%+v", e)
+		}
+		// A pause that is longer than its caller waits.
+		if err := g.Pause(t.Context(), "api", time.Minute, "test"); err != nil {
+			t.Fatal(err)
+		}
+		bounded, end := context.WithTimeout(t.Context(), 3*time.Second)
+		defer end()
+		if _, err := g.Acquire(bounded, ask); err == nil {
+			t.Fatal("it was granted")
+		}
+		if kept.count(inspect.EventRefused)+kept.count(inspect.EventAbandoned) != 2 {
+			t.Errorf("events: %s", kept.kinds())
+		}
+		gone, now := context.WithCancel(t.Context())
+		now()
+		if _, err := g.Acquire(gone, ask); err == nil {
+			t.Fatal("it was granted")
+		}
+		if n := kept.count(inspect.EventAbandoned); n > 2 {
+			t.Errorf("a caller that did not wait: %s", kept.kinds())
 		}
 	})
 }

@@ -45,6 +45,7 @@ type settings struct {
 	passing   bool // has no share while the store cannot be reached
 	onFailure store.OnFailure
 	storeName string // for messages
+	provider  func(resource string) string
 }
 
 // known is what the configuration says about an agent.
@@ -66,7 +67,8 @@ var member = sync.OnceValue(func() string {
 
 func newSettings(c Config) (*settings, error) {
 	p := &settings{
-		order: c.Order, tools: maps.Clone(c.Tools), agents: map[string]*known{},
+		provider: c.Provider,
+		order:    c.Order, tools: maps.Clone(c.Tools), agents: map[string]*known{},
 		noShares: c.NoShares, noPacing: c.NoPacing, noCascade: c.NoCascade, member: member(), readOnly: c.ReadOnly,
 		passing: c.OneShot || c.ReadOnly, onFailure: c.OnStoreFailure, storeName: "the store",
 	}
@@ -170,6 +172,27 @@ func (p *settings) classesHint() string {
 		names[i] = p.classes[i].Name
 	}
 	return "classes are " + strings.Join(names, ", ")
+}
+
+// shorterLease returns the line of a configuration with leases of half the length; empty if they are too short for that.
+func (p *settings) shorterLease() string {
+	expire := (p.lease / 2).Round(time.Second)
+	if expire < 3*time.Second {
+		return ""
+	}
+	return fmt.Sprintf("leases: {renew: %v, expire: %v}", min(p.renew, (expire/3).Round(time.Second)), expire)
+}
+
+// waitsBesides returns the agents that the last agent of a circle is configured to wait for, without the first.
+func (p *settings) waitsBesides(circle []string) []string {
+	if len(circle) == 0 {
+		return nil
+	}
+	k := p.agents[circle[len(circle)-1]]
+	if k == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(k.waitsFor), func(name string) bool { return name == circle[0] })
 }
 
 func (p *settings) className(i int) string {

@@ -51,6 +51,17 @@ func (f *File) Dialect(resource string) provider.Dialect {
 	return provider.Generic{}
 }
 
+// ProviderOf returns the provider that a resource has, or would have if the file named it.
+func (f *File) ProviderOf(resource string) string {
+	if r, named := f.Resources[resource]; named {
+		return r.Provider
+	}
+	if _, known := provider.Lookup(resource); known {
+		return resource
+	}
+	return ""
+}
+
 // UpstreamOf returns the address that a resource's requests go to: its upstream, else its provider's, else that of its
 // first key. It is empty for a resource that is used only with sluice acquire, the API or in Go.
 func (f *File) UpstreamOf(resource string) string {

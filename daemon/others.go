@@ -13,7 +13,7 @@ import (
 // empty.
 func (g *generation) others(ctx context.Context, resource string) (*sluice.Gate, error) {
 	c := sluice.Config{
-		Store: g.gate.Store(), ReadOnly: true, Leases: sluice.Leases{Off: true},
+		Store: g.gate.Store(), ReadOnly: true, Leases: sluice.Leases{Off: true}, Provider: g.file.ProviderOf,
 		Others: func(pool string) string {
 			name := pool
 			if _, taken := g.file.Resources[pool]; taken {

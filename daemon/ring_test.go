@@ -140,6 +140,44 @@ resources:
 	}
 }
 
+// What a client sends besides calls, such as telemetry with a login of its own, says nothing about the keys of a ring.
+func TestTelemetryDoesNotJudgeKeys(t *testing.T) {
+	up := newWitness(t, "X-Api-Key", func(string) int { return http.StatusUnauthorized })
+	r := begin(t, "generic", `
+resources:
+  anthropic: {provider: anthropic, upstream: "${AT}", keys: [{env: KEY_A}, {env: KEY_B}]}
+`+fourTokens, map[string]string{"AT": up.URL, "KEY_A": "sk-canary-a", "KEY_B": "sk-canary-b"})
+	for range 3 {
+		if code, body := r.as("low", "POST", "/@a/anthropic/api/event_logging/batch", `{"events":[]}`); code != http.StatusUnauthorized {
+			t.Errorf("%d %s", code, body)
+		}
+	}
+	if seen := up.take(); len(seen) != 3 || seen[0] != seen[2] { // one send each, always with the first key
+		t.Errorf("%q", seen)
+	}
+}
+
+// The addresses of a ring may disagree on the prefix of the calls.
+func TestAddressesWithAndWithoutPrefix(t *testing.T) {
+	ok := func(string) int { return http.StatusOK }
+	one, two := newWitness(t, "Authorization", ok), newWitness(t, "Authorization", ok)
+	r := begin(t, "generic", `
+resources:
+  openai:
+    provider: openai
+    keys: [{env: KEY_ONE, upstream: "${ONE}/v1"}, {env: KEY_TWO, upstream: "${TWO}"}]
+    limits: [{name: minute, size: 1/min, per: [key]}]
+`+fourTokens, map[string]string{"ONE": one.URL, "TWO": two.URL, "KEY_ONE": "sk-one", "KEY_TWO": "sk-two"})
+	for _, path := range []string{"/embeddings", "/v1/embeddings"} {
+		if code, body := r.as("low", "POST", "/@a/openai"+path, `{"model":"m"}`); code != http.StatusOK {
+			t.Fatal(code, body)
+		}
+	}
+	if a, b := one.take(), two.take(); len(a) != 1 || len(b) != 1 || !strings.HasSuffix(a[0], " /v1/embeddings") || !strings.HasSuffix(b[0], " /v1/embeddings") {
+		t.Errorf("one %q, two %q", a, b)
+	}
+}
+
 // Two addresses share a resource; requests keep their paths.
 func TestTwoAddresses(t *testing.T) {
 	ok := func(string) int { return http.StatusOK }

@@ -171,3 +171,33 @@ func TestReportOfOneStoreAmongSeveral(t *testing.T) {
 		t.Errorf("%v, %v", names, err)
 	}
 }
+
+// Waits that ended without a send count, although the store does not remember them: those of callers that gave up, and those
+// that were refused when their time was over.
+func TestReportCountsAbandonedWaits(t *testing.T) {
+	send := sendAt(10, "api.1-1", "a")
+	send.WaitedMS = 1000
+	dir := keep(t, send,
+		inspect.Event{Time: at(-20), Kind: inspect.EventAbandoned, Resource: "api", Agent: "a", WaitedMS: 9000}, // before the period
+		inspect.Event{Time: at(20), Kind: inspect.EventAbandoned, Resource: "api", Agent: "a", WaitedMS: 5000, Reason: "limit"},
+		inspect.Event{Time: at(30), Kind: inspect.EventRefused, Resource: "api", Agent: "b", WaitedMS: 3000, Reason: "deadline", Units: map[string]int64{"requests": 1}},
+		inspect.Event{Time: at(31), Kind: inspect.EventRefused, Resource: "api", Agent: "b", Reason: "full"},
+	)
+	rep, err := Report(dir, at(-10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rep.Resources[0]
+	if a, b := caller(t, r, "a"), caller(t, r, "b"); r.Total.WaitedMS != 9000 || a.WaitedMS != 6000 || b.WaitedMS != 3000 || r.Total.FirstSends != 1 || b.FirstSends != 0 {
+		t.Errorf("%+v", r)
+	}
+	// The store has the send.
+	stored := inspect.Report{Since: at(-10), Resources: []inspect.ResourceReport{{Name: "api", Since: at(-10), Total: *newCaller(""), Callers: []inspect.CallerReport{}}}}
+	stored.Resources[0].Total.FirstSends, stored.Resources[0].Total.WaitedMS = 1, 1000
+	if err := Complete(&stored, dir, at(-10)); err != nil {
+		t.Fatal(err)
+	}
+	if total := stored.Resources[0].Total; total.WaitedMS != 9000 || total.FirstSends != 1 || !stored.Resources[0].Since.Equal(at(-10)) {
+		t.Errorf("%+v", total)
+	}
+}

@@ -108,6 +108,10 @@ func (t *tally) add(e *inspect.Event) {
 		t.pay(s, e.Units[sluice.USD], 1)
 		t.hold(s, 1)
 		t.log(s, 1)
+	case inspect.EventRefused, inspect.EventAbandoned: // the store does not remember how long these waited
+		if e.WaitedMS > 0 && !e.Time.Before(t.since) {
+			t.resource(e.Resource).change(e.Agent, func(c *callerTally) { c.WaitedMS += e.WaitedMS })
+		}
 	case inspect.EventCancel:
 		s := t.tickets[e.Ticket]
 		if s == nil || s.answered { // an answered request was sent

@@ -79,4 +79,6 @@ func (d ResourceDiagnosis) MarshalJSON() ([]byte, error) {
 type Advice struct {
 	Setting string `json:"setting"` // such as resources.github.use
 	Text    string `json:"text"`
+	// YAML is the change as a line of a configuration. It is empty if no setting helps.
+	YAML string `json:"yaml,omitempty"`
 }

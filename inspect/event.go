@@ -12,6 +12,7 @@ const (
 	EventPause     = "pause"      // all requests are held from now on
 	EventResume    = "resume"     // a pause was ended by hand
 	EventRefused   = "refused"    // a request was not let through
+	EventAbandoned = "abandoned"  // a caller gave up waiting for its turn
 	EventWouldWait = "would_wait" // mode observe: the request went through, but the gate would have held it
 	EventLeaseLost = "lease_lost" // an agent's heartbeat was refused or not heard
 	EventTakenOver = "taken_over" // another machine now holds an agent's lease

@@ -15,9 +15,13 @@ var anthropic = vendor{
 	name:    "anthropic",
 	address: "https://api.anthropic.com",
 	keys:    []string{"x-api-key", "authorization"},
-	models:  true,
-	free:    true,
-	part:    anthropicClass,
+	places: places{
+		prefixes: version1, calls: []string{"messages", "complete", "models", "files", "skills", "chat"},
+		asides: []string{"/api", "/v1/oauth", "/v1/organizations"}, // Claude Code's settings and telemetry, login, administration
+	},
+	models: true,
+	free:   true,
+	part:   anthropicClass,
 	fields: []field{
 		{about: "requests", name: sluice.Requests, unit: sluice.Requests, kind: sluice.Bucket, window: time.Minute},
 		{about: "input-tokens", name: unitInput, unit: unitInput, kind: sluice.Bucket, window: time.Minute},

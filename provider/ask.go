@@ -22,6 +22,7 @@ type form struct {
 	stream bool   // its response is always streamed
 	hides  bool   // a stream reports usage only if asked
 	part   string // what it is limited as, if not as its model
+	loose  bool   // its body may be a file, or may name no model
 }
 
 // forms are the known kinds of call. Providers adopt each other's forms, so all of them are tried for every
@@ -47,6 +48,21 @@ var forms = [...]form{
 	{ends: "/invoke", tokens: true},
 	{ends: "/v2/chat", tokens: true},
 	{ends: "/v2/embed", tokens: true},
+	{ends: "/v1/chat", tokens: true},
+	{ends: "/v1/embed", tokens: true},
+	{ends: "/rerank", tokens: true},
+	{ends: "/audio/speech", loose: true},
+	{ends: "/audio/transcriptions", loose: true},
+	{ends: "/audio/translations", loose: true},
+	{ends: "/images/edits", loose: true},
+	{ends: "/images/variations", loose: true},
+	{ends: "/moderations", loose: true},
+	{ends: "/classifications", loose: true},
+	{ends: "/ocr", loose: true},
+	{ends: "/videos", loose: true},
+	{ends: "/interactions", loose: true},
+	{ends: "/runs", loose: true},
+	{ends: "/realtime/calls", loose: true},
 }
 
 // formOf returns the form of a path, or nil if it is unknown.
@@ -63,14 +79,20 @@ func formOf(path string) *form {
 // Ask reads a call.
 func (v *vendor) Ask(c *Call) ParsedRequest {
 	var a ParsedRequest
-	if v.models && (c.Method == "HEAD" || c.Method == "OPTIONS") { // only asks whether the server responds
+	switch {
+	case !v.models:
+	case v.places.isAside(c.Path), c.Method == "HEAD", c.Method == "OPTIONS": // the latter only ask whether the server responds
 		a.Free = true
-		return a
-	}
-	if v.models && (c.Method == "POST" || c.Method == "") {
+	case c.Method == "POST", c.Method == "":
 		v.askModel(c, &a)
-	} else if v.models && strings.Contains(c.Path, "/batches") {
+	case strings.Contains(c.Path, "/batches"):
 		a.Part = "batches"
+	default:
+		a.Free = true
+	}
+	if a.Free {
+		a.Keyed = v.places.isCall(c.Path)
+		return a
 	}
 	if v.part != nil && a.Part == "" {
 		a.Part = v.part(c.Path, a.Model)
@@ -92,15 +114,18 @@ func (v *vendor) askModel(c *Call, a *ParsedRequest) {
 	text := in.textOf(body, c)
 	f := formOf(c.Path)
 	if a.Model = pathModel(c.Path); a.Model == "" {
-		if f == nil && mayName(c) || f != nil && f.part == "" {
-			a.Unread, a.Beyond = read.search(c, f == nil)
+		known := f != nil && !f.loose
+		if known && f.part == "" || !known && mayName(c) {
+			a.Unread, a.Beyond = read.search(c, !known)
 		}
 		a.Model = in.model
 	}
 	if f == nil {
 		if strings.Contains(c.Path, "/batches/") { // cancels a batch
 			a.Part, a.Unread = "batches", false
+			return
 		}
+		a.Free = a.Model == "" && !a.Unread // providers meter by model
 		return
 	}
 	a.Part, a.Tokens = f.part, f.tokens

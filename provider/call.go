@@ -60,8 +60,11 @@ type ParsedRequest struct {
 	Larger bool
 	// Hidden is set if a streamed response reports no usage unless asked. [Speaker.AskUsage] asks for it.
 	Hidden bool
-	// Free is set if the provider counts the call against no limit.
+	// Free is set if the provider does not meter the call: settings, telemetry, login, lists. It takes no turn, and it is
+	// no send.
 	Free bool
+	// Keyed is set if a free call takes the same API keys as other calls, such as a list of models.
+	Keyed bool
 }
 
 // Usage is what a call really used. Each token is counted in one field only.
@@ -72,6 +75,7 @@ type Usage struct {
 	CacheWrite int64 // kept for minutes
 	CacheLong  int64 // kept for an hour or more
 	Output     int64 // including reasoning
+	Searches   int64 // searches that the provider bills in place of tokens, as for a rerank
 	Micros     int64 // cost according to the provider, in millionths of a dollar; 0: not stated
 	// Known is set once the response has stated usage, Final once it will state no more.
 	Known, Final bool

@@ -16,8 +16,12 @@ var gemini = vendor{
 	name:    "gemini",
 	address: "https://generativelanguage.googleapis.com",
 	keys:    []string{"x-goog-api-key", "authorization"},
-	models:  true,
-	part:    datedModel,
+	// All SDKs add v1beta by themselves, or have it in their base URL.
+	places: places{prefixes: []string{"/v1beta", "/v1", "/v1alpha"}, calls: []string{
+		"models", "tunedModels", "files", "cachedContents", "batches", "operations", "interactions", "fileSearchStores", "openai",
+	}},
+	models: true,
+	part:   datedModel,
 	rules: []rule{
 		{says: "credits are depleted", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "the credit is used up"},
 		{status: 429, says: "limit: 0", verdict: store.VerdictBilling, scope: modelAndKey, cause: "the plan has no quota for the model"},

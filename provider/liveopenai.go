@@ -36,9 +36,8 @@ func (l *liveOpenAI) Said(message []byte) LiveCall {
 		if l.realtime {
 			l.hear(m, len(message))
 			c.Asked = l.asked(l.vendor, m)
-		} else if m.warms { // warms up the connection: it reports its use and is not charged in advance
-			state := liveState{model: m.model}
-			c.Asked = state.asked(l.vendor, nil)
+		} else if m.warms { // only prepares the next response
+			c.Asked = &ParsedRequest{Model: m.model, Stream: true, Free: true}
 		}
 		return c
 	case "response.cancel":

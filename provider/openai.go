@@ -11,6 +11,7 @@ var openAI = vendor{
 	name:     "openai",
 	address:  "https://api.openai.com",
 	keys:     []string{"authorization"},
+	places:   places{prefixes: version1, calls: openAICalls, unprefixed: []string{"api.perplexity.ai", "api.githubcopilot.com", "models.inference.ai.azure.com"}},
 	models:   true,
 	reserved: true,
 	larger:   true,
@@ -25,6 +26,15 @@ var openAI = vendor{
 	limits:   append(perMinute(sluice.Bucket), planLimits()...),
 	refusal:  openAIRefusal,
 }
+
+// openAICalls are the first words of OpenAI's calls, which compatible providers have too.
+var openAICalls = []string{
+	"chat", "completions", "responses", "embeddings", "models", "audio", "images", "videos", "moderations", "files", "uploads", "batches", "realtime",
+	"fine_tuning", "vector_stores", "conversations", "containers", "evals", "assistants", "threads", "rerank", "messages",
+}
+
+// version1 is the prefix of OpenAI and of most compatible providers.
+var version1 = []string{"/v1"}
 
 // openAIFields are the header fields of OpenAI and compatible providers. A project can have its own limits; the
 // smaller one binds.
@@ -77,6 +87,7 @@ const requestsDay = "requests-day"
 var azure = vendor{
 	name:     "azure",
 	keys:     []string{"api-key", "authorization", "ocp-apim-subscription-key"},
+	places:   places{prefixes: []string{"/openai", "/openai/v1"}, calls: []string{"deployments"}},
 	models:   true,
 	reserved: true,
 	hides:    true,

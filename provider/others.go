@@ -12,6 +12,7 @@ import (
 
 var groq = vendor{
 	name: "groq", address: "https://api.groq.com", keys: bearer, models: true, free: true, millis: true, part: datedModel,
+	places: places{prefixes: []string{"/openai/v1"}, calls: openAICalls},
 	fields: []field{
 		// The limit on requests is per day, the one on tokens per minute.
 		{about: "requests", name: requestsDay, unit: sluice.Requests, kind: sluice.Bucket, window: 24 * time.Hour},
@@ -30,6 +31,7 @@ var groq = vendor{
 
 var mistral = vendor{
 	name: "mistral", address: "https://api.mistral.ai", keys: bearer, models: true, part: datedModel,
+	places: places{prefixes: version1, calls: append([]string{"fim", "ocr", "classifications", "agents", "batch", "libraries"}, openAICalls...)},
 	fields: []field{
 		{about: "req-minute", name: sluice.Requests, unit: sluice.Requests, kind: sluice.Rolling, window: time.Minute},
 		{about: "tokens-minute", name: unitTokens, unit: unitTokens, kind: sluice.Rolling, window: time.Minute},
@@ -53,7 +55,8 @@ const unitFree = "free"
 
 var openRouter = vendor{
 	name: "openrouter", address: "https://openrouter.ai", keys: bearer, models: true,
-	part: func(_, model string) string { return strings.ToLower(model) },
+	places: places{prefixes: []string{"/api/v1"}, calls: append([]string{"key", "keys", "credits", "generation", "providers", "endpoints"}, openAICalls...)},
+	part:   func(_, model string) string { return strings.ToLower(model) },
 	cost: func(model string) []sluice.Amount {
 		if !strings.HasSuffix(model, ":free") {
 			return nil
@@ -76,6 +79,7 @@ var openRouter = vendor{
 
 var xAI = vendor{
 	name: "xai", address: "https://api.x.ai", keys: bearer, models: true, part: datedModel,
+	places: places{prefixes: version1, calls: append([]string{"complete", "language-models", "embedding-models", "image-generation-models", "api-key"}, openAICalls...)},
 	rules: append([]rule{
 		{says: "spending limit", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "a spend limit is reached"},
 		{says: "used all available credits", verdict: store.VerdictBilling, scope: sluice.PerKey, cause: "the credit is used up"},
@@ -87,13 +91,18 @@ var xAI = vendor{
 // deepSeek limits only concurrent requests.
 var deepSeek = vendor{
 	name: "deepseek", address: "https://api.deepseek.com", keys: []string{"authorization", "x-api-key"}, models: true, hides: true, part: datedModel,
-	rules: openAIRules, refused: modelAndKey, overload: sluice.PerModel,
+	places: places{prefixes: version1, bare: true, calls: openAICalls},
+	rules:  openAIRules, refused: modelAndKey, overload: sluice.PerModel,
 	limits:  []sluice.Limit{{Name: "inflight", Kind: sluice.Concurrency, Size: 500, Unit: sluice.Requests, Per: perModel}},
 	refusal: openAIRefusal,
 }
 
 var cohere = vendor{
 	name: "cohere", address: "https://api.cohere.com", keys: bearer, models: true, part: datedModel,
+	// Version 2 answers otherwise than version 1.
+	places: places{prefixes: []string{"/v2", "/v1"}, several: true, calls: []string{
+		"chat", "embed", "rerank", "classify", "generate", "summarize", "tokenize", "detokenize", "models", "datasets", "embed-jobs",
+	}},
 	rules: []rule{
 		{status: 429, says: "trial", verdict: store.VerdictThrottled, scope: modelAndKey, cause: "the limit of a trial key"},
 	},

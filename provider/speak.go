@@ -15,6 +15,8 @@ const (
 	unitInput  = "input_tokens"
 	unitOutput = sluice.OutputTokens
 	unitTokens = "tokens"
+
+	unitSearches = "search_units"
 )
 
 // Usage returns a reader for the response to a call.
@@ -34,7 +36,11 @@ func (v *vendor) Spent(u *Usage) []sluice.Amount {
 	if !v.free || countsReads(u.Model) {
 		in += u.CacheRead
 	}
-	return []sluice.Amount{{Unit: unitInput, N: in}, {Unit: unitOutput, N: u.Output}, {Unit: unitTokens, N: in + u.Output}}
+	list := []sluice.Amount{{Unit: unitInput, N: in}, {Unit: unitOutput, N: u.Output}, {Unit: unitTokens, N: in + u.Output}}
+	if u.Searches > 0 {
+		list = append(list, sluice.Amount{Unit: unitSearches, N: u.Searches})
+	}
+	return list
 }
 
 // countsReads reports whether model is one of the old models for which Anthropic counts tokens read from a cache.

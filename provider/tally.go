@@ -19,7 +19,9 @@ type tally struct {
 	cached, written int64
 	// In addition to in and out, as Gemini counts. out includes reasoned tokens for most providers, but not all.
 	tools, thoughts, reasoned int64
-	micros                    int64
+	// What Cohere bills. It counts where nothing else is stated.
+	billedIn, billedOut, searches int64
+	micros                        int64
 	// Sums over the rounds of one call, where each round is stated separately.
 	rounds roundTally
 }
@@ -28,7 +30,7 @@ type roundTally struct{ n, in, out, read, write int64 }
 
 var noTally = tally{
 	in: -1, out: -1, total: -1, read: -1, write: -1, long: -1, cached: -1, written: -1,
-	tools: -1, thoughts: -1, reasoned: -1, micros: -1, rounds: roundTally{},
+	tools: -1, thoughts: -1, reasoned: -1, billedIn: -1, billedOut: -1, searches: -1, micros: -1, rounds: roundTally{},
 }
 
 // note records a field of a usage object. parent is the nested object that the field is in, or empty.
@@ -48,6 +50,8 @@ func (t *tally) note(parent, field string, s *scanner) {
 		t.plain(field, n)
 	case "tokens": // Cohere's, next to the billed units
 		t.plain(field, n)
+	case "billed_units":
+		t.billed(field, n)
 	case "iterations":
 		t.round(field, n)
 	default:
@@ -73,6 +77,17 @@ func (t *tally) plain(field string, n int64) {
 		t.tools = n
 	case "thoughtsTokenCount":
 		t.thoughts = n
+	}
+}
+
+func (t *tally) billed(field string, n int64) {
+	switch field {
+	case "input_tokens":
+		t.billedIn = n
+	case "output_tokens":
+		t.billedOut = n
+	case "search_units":
+		t.searches = n
 	}
 }
 
@@ -110,6 +125,10 @@ func (t *tally) into(u *Usage) {
 		t.in, t.out = max(t.in, r.in), max(t.out, r.out)
 		t.read, t.write = max(t.read, r.read), max(t.write, r.write)
 	}
+	if t.in < 0 && t.out < 0 {
+		t.in, t.out = t.billedIn, t.billedOut
+	}
+	u.Searches = max(u.Searches, t.searches)
 	t.input(u)
 	if t.out > 0 {
 		u.Output = t.output()
@@ -120,7 +139,7 @@ func (t *tally) into(u *Usage) {
 	if t.micros > 0 {
 		u.Micros = t.micros
 	}
-	if t.in >= 0 || t.out >= 0 || t.total >= 0 {
+	if t.in >= 0 || t.out >= 0 || t.total >= 0 || t.searches >= 0 {
 		u.Known = true
 	}
 	u.clamp()
@@ -159,7 +178,7 @@ func (t *tally) output() int64 {
 
 // clamp keeps counts within the range of amounts.
 func (u *Usage) clamp() {
-	for _, n := range [...]*int64{&u.Input, &u.CacheRead, &u.CacheWrite, &u.CacheLong, &u.Output} {
+	for _, n := range [...]*int64{&u.Input, &u.CacheRead, &u.CacheWrite, &u.CacheLong, &u.Output, &u.Searches} {
 		*n = min(max(*n, 0), store.MaxAmount)
 	}
 }

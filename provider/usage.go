@@ -36,7 +36,7 @@ func newUsageReader(v *vendor, model, contentType string) UsageReader {
 	case kind == "application/vnd.amazon.eventstream":
 		u.stream = true
 		u.frames = &frames{to: &u.scan}
-	case kind == "application/x-ndjson" || kind == "application/jsonl":
+	case kind == "application/x-ndjson" || kind == "application/jsonl" || kind == "application/stream+json":
 		u.stream = true
 	case kind == "" || isJSON(kind):
 	default:
@@ -93,6 +93,11 @@ func (u *usageReader) scalar(s *scanner) {
 	}
 	from := inner(s)
 	switch depth := s.objs - from; {
+	case s.is(from, "meta"):
+		if depth == 3 && s.is(from+1, "billed_units") { // the rest is about something else
+			u.tally.note("billed_units", s.at(from+2), s)
+		}
+		return
 	case s.is(from, "usage") || s.is(from, "usageMetadata"):
 		switch depth {
 		case 2:
@@ -116,6 +121,8 @@ func (u *usageReader) top(s *scanner, from int) {
 		if from == 0 {
 			u.event = eventOf(s.value())
 		}
+	case "event_type": // Cohere's first version
+		u.event = eventOf(s.value())
 	case "model", "modelVersion":
 		switch string(s.value()) { // usually one that is known
 		case u.usage.Model:
@@ -131,6 +138,10 @@ func (u *usageReader) top(s *scanner, from int) {
 		}
 	case "delta":
 		u.usage.Seen += int64(s.size)
+	case "text":
+		if u.event == eventText {
+			u.usage.Seen += int64(s.size)
+		}
 	case "stopReason":
 		u.ended = true
 	}
@@ -164,7 +175,7 @@ func (u *usageReader) closed(s *scanner) {
 	if s.objs == 2 {
 		from = 1
 	}
-	if s.objs == from+1 && (s.is(from, "usage") || s.is(from, "usageMetadata")) {
+	if s.objs == from+1 && (s.is(from, "usage") || s.is(from, "usageMetadata") || s.is(from, "meta")) {
 		u.tally.into(&u.usage)
 		u.tally = noTally
 	}
@@ -191,15 +202,18 @@ const (
 	eventOther event = iota
 	eventEnd
 	eventError
+	eventText // its text is a piece of the output
 )
 
 // eventOf takes bytes to avoid allocations: a stream has thousands of events.
 func eventOf(kind []byte) event {
 	switch string(kind) {
-	case "message_stop", "response.completed", "response.done", "response.incomplete", "response.failed", "message-end":
+	case "message_stop", "response.completed", "response.done", "response.incomplete", "response.failed", "message-end", "stream-end":
 		return eventEnd
 	case "error":
 		return eventError
+	case "text-generation":
+		return eventText
 	}
 	return eventOther
 }

@@ -38,13 +38,21 @@ var usageSamples = []struct {
 	{"gemini", "gemini-array.json", Usage{Model: "gemini-3.8-flash", Input: 4, Output: 9, Known: true, Final: true, Seen: 11}, 0},
 	{"gemini", "gemini-error-array.json", Usage{}, store.VerdictOverloaded},
 	{"cohere", "cohere.sse", Usage{Input: 75, Output: 5, Known: true, Final: true, Seen: 2}, 0},
+	{"cohere", "cohere-embed.json", Usage{Input: 17, Known: true, Final: true}, 0},
+	{"cohere", "cohere-rerank.json", Usage{Searches: 1, Known: true, Final: true}, 0},
+	{"cohere", "cohere-chat-v1.json", Usage{Input: 6, Output: 4, Known: true, Final: true}, 0},
+	{"cohere", "cohere-chat-v1.stream", Usage{Input: 6, Output: 4, Known: true, Final: true, Seen: 8}, 0},
+	{"cohere", "cohere-billed.json", Usage{Input: 6, Output: 4, Known: true, Final: true}, 0},
 	{"bedrock", "bedrock.json", Usage{Input: 125, CacheRead: 30, CacheWrite: 7, Output: 60, Known: true, Final: true}, 0},
 }
 
 // contentOf is the content type of a sample.
 func contentOf(file string) string {
-	if filepath.Ext(file) == ".sse" {
+	switch filepath.Ext(file) {
+	case ".sse":
 		return "text/event-stream; charset=utf-8"
+	case ".stream":
+		return "application/stream+json"
 	}
 	return "application/json"
 }

@@ -15,6 +15,7 @@ type vendor struct {
 	name    string
 	address string
 	keys    []string // header fields of a request that hold its key, best first
+	places  places   // where its calls are
 
 	// For providers of language models: calls cost tokens.
 	models   bool

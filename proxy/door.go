@@ -30,6 +30,7 @@ type door struct {
 	name    string
 	res     Resource
 	speaker provider.Speaker // nil if the dialect reads only responses
+	locator provider.Locator // nil if the dialect does not know the provider's paths
 	base    string           // the upstream's path, escaped
 	near    bool             // the upstream is on this machine
 	observe bool             // requests are counted but never held
@@ -54,6 +55,7 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 	}
 	d := &door{proxy: p, name: name, res: r, plain: base}
 	d.speaker, _ = r.Dialect.(provider.Speaker)
+	d.locator, _ = r.Dialect.(provider.Locator)
 	d.gated = &sluicehttp.Transport{
 		Gate: p.gate, Resource: name, Dialect: r.Dialect, Limits: r.Limits, Base: base, Prices: r.Prices, Book: book,
 		Retry: r.Retry, Abort: r.Free, Overage: r.Overage, Done: p.logged(done), Trace: p.trace, Route: r.Route, Keys: r.Keys, Upstream: r.Upstream,
@@ -110,7 +112,7 @@ func Task(ctx context.Context) string {
 
 // serve sends a request to the provider and the response back. The request passes the gate unless it already passed
 // one.
-func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller sluicehttp.Caller) {
+func (d *door) serve(w http.ResponseWriter, r *http.Request, at *destination, caller sluicehttp.Caller) {
 	caller.RequestID = requestid.Of(r)
 	ctx := sluicehttp.WithCaller(r.Context(), caller)
 	if task := get(r.Header, headerRoute); task != "" {
@@ -135,7 +137,7 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller
 		ctx = sluicehttp.WithCaller(ctx, caller)
 	}
 	began := time.Now()
-	resp, err := way.RoundTrip(d.rewrite(ctx, r, path))
+	resp, err := way.RoundTrip(d.rewrite(ctx, r, at.place))
 	if alive.end() {
 		d.serveHeld(alive, r, resp, err)
 		return
@@ -156,7 +158,7 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request, path string, caller
 		d.failed(w, r, caller.RequestID, err)
 		return
 	}
-	d.relink(r, path, resp.Header)
+	d.relink(r, at.path, resp.Header)
 	d.passBack(w, caller.RequestID, resp)
 }
 
@@ -220,10 +222,10 @@ func (d *door) lends() bool {
 	return d.res.InjectHeader != "" || len(d.res.Keys) > 0 && d.res.Keys[0].Header != ""
 }
 
-// rewrite converts a request to the proxy into one to the provider.
-func (d *door) rewrite(ctx context.Context, r *http.Request, path string) *http.Request {
+// rewrite converts a request to the proxy into one to the provider, at an escaped path.
+func (d *door) rewrite(ctx context.Context, r *http.Request, place string) *http.Request {
 	out := (&http.Request{
-		Method: r.Method, URL: d.address(r, path), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Method: r.Method, URL: d.address(r, place), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: make(http.Header, len(r.Header)+2), Body: r.Body, ContentLength: r.ContentLength, Trailer: d.trailer(r),
 	}).WithContext(ctx)
 	if r.ContentLength == 0 {
@@ -273,13 +275,9 @@ func (d *door) trailer(r *http.Request) http.Header {
 	return to
 }
 
-// address returns the URL that a request goes to. Path and query stay exactly as they came.
-func (d *door) address(r *http.Request, path string) *url.URL {
+// address returns the URL that a request goes to. The query stays exactly as it came.
+func (d *door) address(r *http.Request, escaped string) *url.URL {
 	u := *d.res.Upstream
-	escaped := path
-	if InterceptedOf(r) == nil {
-		escaped = joinPath(d.base, path)
-	}
 	if !strings.Contains(escaped, "%") {
 		u.Path, u.RawPath = escaped, ""
 	} else if plain, err := url.PathUnescape(escaped); err == nil {
@@ -312,14 +310,6 @@ func withoutKey(query string) string {
 		return err != nil || plain == "key" || plain == "api_key" || plain == "api-key"
 	})
 	return strings.Join(parts, "&")
-}
-
-// joinPath joins two escaped paths with one slash.
-func joinPath(a, b string) string {
-	if (a == "" || a == "/") && strings.HasPrefix(b, "/") {
-		return b
-	}
-	return strings.TrimSuffix(a, "/") + "/" + strings.TrimPrefix(b, "/")
 }
 
 // failed responds with an error in place of the provider.

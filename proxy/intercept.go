@@ -45,7 +45,7 @@ func isTrusted(r *http.Request) bool {
 
 // findIntercepted is find for a request to the provider's own address.
 func (p *Proxy) findIntercepted(in *Intercepted, r *http.Request) (at destination, f *refusal) {
-	at = destination{door: p.doors[in.Resource], path: in.Path, agent: in.Agent, class: in.Class}
+	at = destination{door: p.doors[in.Resource], path: in.Path, place: in.Path, agent: in.Agent, class: in.Class}
 	if at.door == nil {
 		return at, refuse(http.StatusBadGateway, "unknown resource "+quoted(in.Resource), "the configuration has changed; connect again")
 	}

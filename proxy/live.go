@@ -71,7 +71,7 @@ func (d *door) live(r *http.Request, path string) provider.Live {
 }
 
 // serveLive connects a client to the provider with a WebSocket.
-func (d *door) serveLive(w http.ResponseWriter, r *http.Request, path string, caller sluicehttp.Caller, live provider.Live) {
+func (d *door) serveLive(w http.ResponseWriter, r *http.Request, place string, caller sluicehttp.Caller, live provider.Live) {
 	caller.RequestID = requestid.Of(r)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -83,7 +83,7 @@ func (d *door) serveLive(w http.ResponseWriter, r *http.Request, path string, ca
 		return
 	}
 	defer d.proxy.sockets.remove(s)
-	s.to = d.rewrite(ctx, r, path)
+	s.to = d.rewrite(ctx, r, place)
 	s.to.Header = s.to.Header.Clone()
 	for name := range s.to.Header {
 		if strings.HasPrefix(name, "Sec-Websocket-") {

@@ -29,10 +29,14 @@ func (p *Proxy) logExchange(ex *sluicehttp.Exchange) {
 	if status == 0 && ex.Err != nil && !ex.Aborted {
 		status = refusalOf(ex.Err).status // the status that the client got
 	}
+	sends := ex.Attempts
+	if ex.Free { // it takes no turn
+		sends = 0
+	}
 	attrs := append(make([]slog.Attr, 0, 20),
 		slog.String("request_id", ex.RequestID), slog.String("agent", ex.Agent), slog.String("class", cmp.Or(ex.Class, p.gate.Class(ex.Agent))),
 		slog.String("resource", ex.Resource), slog.String("model", ex.Model), slog.Int64("wait_ms", ex.Waited.Milliseconds()), slog.Int("status", status),
-		slog.Int64("took_ms", ex.Took.Milliseconds()), slog.Int("sends", ex.Attempts))
+		slog.Int64("took_ms", ex.Took.Milliseconds()), slog.Int("sends", sends))
 	if ex.UpstreamID != "" {
 		attrs = append(attrs, slog.String("upstream_id", ex.UpstreamID))
 	}
@@ -53,6 +57,9 @@ func (p *Proxy) logExchange(ex *sluicehttp.Exchange) {
 	}
 	if ex.Retry {
 		attrs = append(attrs, slog.Bool("retry", true))
+	}
+	if ex.Free {
+		attrs = append(attrs, slog.Bool("free", true))
 	}
 	if ex.Aborted {
 		attrs = append(attrs, slog.Bool("aborted", true))

@@ -204,7 +204,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f = refuse(http.StatusBadRequest, "the path has parts that lead elsewhere", "leave out . and ..")
 	}
 	if f != nil {
-		p.deny(w, r, nil, f)
+		p.deny(w, r, at.door, f)
 		return
 	}
 	bareProtocols(r)
@@ -213,7 +213,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.deny(w, r, at.door, f)
 		return
 	}
-	live := at.door.live(r, at.path)
+	live := at.door.live(r, at.place)
 	if f := checkProtocol(r); f != nil && live == nil {
 		p.deny(w, r, at.door, f)
 		return
@@ -224,16 +224,17 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if live != nil {
-		at.door.serveLive(w, r, at.path, caller, live)
+		at.door.serveLive(w, r, at.place, caller, live)
 		return
 	}
-	at.door.serve(w, r, at.path, caller)
+	at.door.serve(w, r, &at, caller)
 }
 
 // destination is where a request goes, and who sends it.
 type destination struct {
 	door  *door
-	path  string // escaped, as sent to the provider
+	path  string // escaped, as the client sends it to the resource
+	place string // escaped, as sent to the provider
 	agent string // as the path names it
 	class string
 }
@@ -254,12 +255,14 @@ func (p *Proxy) find(r *http.Request) (at destination, f *refusal) {
 	if err == nil {
 		if at.door = p.doors[name]; at.door != nil {
 			at.path = slashed(path, rest)
-			return at, nil
+			at.place, f = at.door.locate(at.path)
+			return at, f
 		}
 	}
 	if loopback.Socket(r) {
 		if at.door = p.byHost[strings.ToLower(hostname(r.Host))]; at.door != nil {
 			at.path = r.URL.EscapedPath()
+			at.place = provider.JoinPath(at.door.base, at.path) // as for the provider's own address
 			return at, nil
 		}
 	}

@@ -415,13 +415,13 @@ func (s *socket) find(e *provider.LiveEvent) *turn {
 			return t
 		}
 	}
-	if e.Response != "" && !e.Begins && slices.Contains(s.over, e.Response) {
-		return nil
-	}
 	for _, t := range s.sent { // a response that has begun has its id
 		if t.id == e.Response && t.id != "" && fits(t) {
 			return t
 		}
+	}
+	if e.Response != "" && !e.Begins && slices.Contains(s.over, e.Response) {
+		return nil
 	}
 	if e.Response == "" {
 		for _, t := range slices.Backward(s.open) {

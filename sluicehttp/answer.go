@@ -27,6 +27,10 @@ func (f *flight) judge(a *attempt) (o outcome) {
 		o.held, _ = a.current().Answer(o.answer)
 		return o
 	}
+	if f.isAside() {
+		f.judgeKey(&o)
+		return o
+	}
 	seen := &provider.Response{Status: o.resp.StatusCode, Header: o.resp.Header, Model: f.asked.Model, Received: now}
 	if f.looksInside(o.resp) {
 		seen.Body = f.peek(o.resp)
@@ -51,6 +55,20 @@ func (f *flight) judge(a *attempt) (o outcome) {
 		_ = f.t.Gate.Observe(context.WithoutCancel(f.ctx), f.ask, o.answer)
 	}
 	return o
+}
+
+// judgeKey judges only the key of a call that is not metered: another key of the transport may be valid.
+func (f *flight) judgeKey(o *outcome) {
+	if f.key == nil || !f.asked.Keyed {
+		return
+	}
+	status := o.resp.StatusCode
+	f.badKey = status >= 400 && isBadKey(status, f.peek(o.resp))
+	if why := f.refusesKey(o); why != "" {
+		o.other = f.setAside(why)
+	} else if status < 400 {
+		f.served()
+	}
 }
 
 // Under load, Sluice reads the rate-limit headers of only one successful response every lookEvery. Between two

@@ -149,7 +149,7 @@ func (a *attempt) send() (*http.Response, error) {
 	}
 	if f.key != nil {
 		req.Header = req.Header.Clone()
-		f.key.turn(req, f.t.Upstream)
+		f.key.turn(req, f.t.Upstream, f.t.dialect)
 	}
 	a.began = time.Now()
 	f.told.Attempts++

@@ -59,6 +59,8 @@ type Exchange struct {
 	Retry bool
 	// Aborted is set if the client left before the response was over.
 	Aborted bool
+	// Free is set if the provider does not meter the request: it took no turn.
+	Free bool
 	// Attempts counts the sends, including those that net/http repeats by itself.
 	Attempts int
 	Err      error

@@ -36,8 +36,10 @@ type Letters struct {
 func (l *Letters) most() int64 { return min(cmp.Or(l.MaxBody, DefaultLetterBody), deadletter.MaxBody) }
 
 // keeps reports whether to keep the request if it is given up. Calls over an open connection cannot be replayed without
-// it.
-func (f *flight) keeps() bool { return f.t.Letters != nil && !f.observe && f.line == nil }
+// it, and a call that is not metered is sent once.
+func (f *flight) keeps() bool {
+	return f.t.Letters != nil && !f.observe && f.line == nil && !f.asked.Free
+}
 
 // heard records the outcome of a send for a dead letter.
 func (f *flight) heard(o *outcome) {

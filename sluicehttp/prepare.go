@@ -67,7 +67,7 @@ func (f *flight) prepare() error {
 	if f.ask.Model == "" {
 		f.ask.Model = f.asked.Model
 	}
-	f.told.Model = f.asked.Model
+	f.told.Model, f.told.Free = f.asked.Model, f.isAside()
 	if f.told.Model == "" {
 		f.told.Model = f.asked.Part
 	}
@@ -135,7 +135,13 @@ func (f *flight) most() int64 {
 }
 
 // mayRetry reports whether the request may be sent again if it fails.
-func (f *flight) mayRetry() bool { return f.t.Retry.Attempts != 1 && !f.caller.Retry && !f.observe }
+func (f *flight) mayRetry() bool {
+	return f.t.Retry.Attempts != 1 && !f.caller.Retry && !f.observe && !f.isAside()
+}
+
+// isAside reports whether the provider does not meter the call. It is sent once, and what comes back says nothing about
+// limits, keys or the state of the provider's calls.
+func (f *flight) isAside() bool { return f.asked.Free && !f.line.Opens() }
 
 // upgrades reports whether a request asks to change the protocol of its connection.
 func upgrades(r *http.Request) bool {
@@ -146,7 +152,7 @@ func upgrades(r *http.Request) bool {
 func (f *flight) read() error {
 	if f.line != nil && f.line.Asked != nil {
 		f.asked = *f.line.Asked
-		f.asked.Free = f.line.Opens() && !f.t.places // without a concurrency limit it takes nothing
+		f.asked.Free = f.asked.Free || f.line.Opens() && !f.t.places // without a concurrency limit it takes nothing
 		return nil
 	}
 	r := f.origin
@@ -209,7 +215,7 @@ func (f *flight) readOn(packed bool) error {
 	switch encoding := encodingOf(f.origin.Header); {
 	case f.payload.err != nil && !f.observe:
 		return f.full(f.payload.err)
-	case f.asked.Unread && !f.observe && (encoding == "" || encoding == "gzip"):
+	case f.asked.Unread && !f.asked.Free && !f.observe && (encoding == "" || encoding == "gzip"):
 		return ErrModel
 	}
 	if p := &f.payload; f.asked.Beyond && !f.observe {
@@ -228,7 +234,7 @@ func (f *flight) readOn(packed bool) error {
 
 // route lets Route choose another model.
 func (f *flight) route(packed bool) error {
-	if f.t.Route == nil {
+	if f.t.Route == nil || f.asked.Free {
 		return nil
 	}
 	model, err := f.t.Route(f.ctx, f.caller, &f.asked)

@@ -101,6 +101,9 @@ func (f *flight) unreachable(a *attempt, err error) {
 
 // report reports to the gate that a send which began at began got no response.
 func (f *flight) report(ask sluice.Request, began time.Time, err error) {
+	if f.isAside() {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), reportWithin)
 	defer cancel()
 	_ = f.t.Gate.Observe(ctx, ask, sluice.Answer{Verdict: store.VerdictUnreachable, Err: err, SentAt: began}) // a failure to report does not concern the client

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/keylabel"
+	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -149,8 +150,8 @@ func (f *flight) pinned(fn func()) {
 	f.ask.Keys = keys
 }
 
-// turn changes a request to use the key.
-func (k *Key) turn(req *http.Request, from *url.URL) {
+// turn changes a request to use the key. The dialect knows what the path is called below the key's own address.
+func (k *Key) turn(req *http.Request, from *url.URL, d provider.Dialect) {
 	if k.Header != "" {
 		for _, name := range keyHeaders {
 			req.Header.Del(name)
@@ -162,7 +163,10 @@ func (k *Key) turn(req *http.Request, from *url.URL) {
 	}
 	u := *req.URL
 	rest := strings.TrimPrefix(u.EscapedPath(), strings.TrimSuffix(from.EscapedPath(), "/"))
-	escaped := strings.TrimSuffix(k.Upstream.EscapedPath(), "/") + "/" + strings.TrimPrefix(rest, "/")
+	escaped := provider.JoinPath(k.Upstream.EscapedPath(), rest)
+	if l, ok := d.(provider.Locator); ok {
+		escaped, _ = l.Locate(strings.ToLower(k.Upstream.Hostname()), k.Upstream.EscapedPath(), rest)
+	}
 	u.Scheme, u.Host = k.Upstream.Scheme, k.Upstream.Host
 	if plain, err := url.PathUnescape(escaped); err == nil {
 		u.Path, u.RawPath = plain, escaped

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/store"
 )
@@ -319,16 +321,44 @@ func TestHiddenUsageIsAskedForAndCutOut(t *testing.T) {
 	x.wantCharged(t, map[string]int64{unitInput: 7, sluice.OutputTokens: 9})
 }
 
-func TestFreeCallsNeedNoTicket(t *testing.T) {
+// A call that the provider does not meter is sent once, without a turn, also while the resource is paused. What comes back
+// says nothing about the calls that are metered.
+func TestFreeCallsTakeNoTurn(t *testing.T) {
 	x := newRig(t)
-	status := http.StatusOK
-	url := serve(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(status) })
-	x.do(t, post(t, url, `{"free":true}`))
-	status = http.StatusTooManyRequests
-	x.Retry.Attempts = 1
-	x.do(t, post(t, url, `{"free":true}`))
-	if s := x.status(t); s.Sent != 0 || s.PausedUntil == nil {
-		t.Errorf("sent %d, paused until %v", s.Sent, s.PausedUntil)
+	status, arrived := http.StatusOK, 0
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		arrived++
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(status)
+	})
+	var told []Exchange
+	x.Done = func(ex Exchange) { told = append(told, ex) }
+	for _, status = range []int{200, 404, 404, 404, 404, 404, 429, 429, 503, 500, 401} {
+		if resp, _ := x.do(t, post(t, url, `{"free":true}`)); resp.StatusCode != status {
+			t.Errorf("the client got %d in place of %d", resp.StatusCode, status)
+		}
+	}
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	r := post(t, gone.URL, `{"free":true}`)
+	if resp, err := x.RoundTrip(r); err == nil {
+		_ = resp.Body.Close()
+		t.Error("nothing listens there")
+	}
+	if s := x.status(t); arrived != 11 || s.Sent != 0 || s.Throttled != 0 || s.PausedUntil != nil || s.State != inspect.StateIdle {
+		t.Errorf("%d arrived; sent %d, throttled %d, paused until %v, %s: %s", arrived, s.Sent, s.Throttled, s.PausedUntil, s.State, s.Reason)
+	}
+	for _, ex := range told {
+		if !ex.Free || ex.Ticket != "" || ex.Attempts != 1 {
+			t.Errorf("%+v", ex)
+		}
+	}
+	if err := x.Gate.Pause(t.Context(), "api", time.Hour, "test"); err != nil {
+		t.Fatal(err)
+	}
+	status = http.StatusOK
+	if resp, _ := x.do(t, post(t, url, `{"free":true}`)); resp.StatusCode != http.StatusOK {
+		t.Errorf("a pause held it: %d", resp.StatusCode)
 	}
 }
 

@@ -65,7 +65,9 @@ func readDiagnosis(ctx context.Context, s *session, from time.Time) (inspect.Dia
 	for i := range d.Resources {
 		for _, r := range rep.Resources {
 			if r.Name == d.Resources[i].Name {
-				weigh(&d.Resources[i], r.Callers, inside.Of(s.gate).Observes(r.Name))
+				weigh(&d.Resources[i], r.Callers, &policy.Facts{
+					Observed: inside.Of(s.gate).Observes(r.Name), Provider: s.file.ProviderOf(inspect.ResourceOf(r.Name)), Highest: s.classNames()[0],
+				})
 			}
 		}
 		if o := lost[d.Resources[i].Name]; o != nil {
@@ -92,6 +94,9 @@ func serves(r *inspect.ResourceStatus) bool {
 	return r.State != inspect.StateFailing && r.State != inspect.StatePaused && r.State != inspect.StateDegraded && !r.BillingStop
 }
 
+// yamlWidth bounds a line of YAML. Those of policy.Advise are shorter.
+const yamlWidth = 650
+
 // troubleNow is the setting of advice about a resource that serves nothing at the moment.
 const troubleNow = "provider"
 
@@ -100,16 +105,14 @@ func isTroubled(d *inspect.ResourceDiagnosis) bool {
 }
 
 // weigh compares these callers with the quota, instead of the ones that the store alone knows.
-func weigh(d *inspect.ResourceDiagnosis, callers []inspect.CallerReport, observed bool) {
+func weigh(d *inspect.ResourceDiagnosis, callers []inspect.CallerReport, facts *policy.Facts) {
 	audit.Weigh(d, callers)
-	facts := policy.Facts{
-		Resource: inspect.ResourceOf(d.Name), Callers: len(d.Callers), Observed: observed, Over: d.Judged.Window.Microseconds(), Fullest: d.Fullest,
-		Sent: d.Sent, Refused: d.Refused, Unanswered: d.Unanswered,
-		Audit: policy.Audit{
-			QuotaPerMin: d.QuotaPerMin, MeanPerMin: d.MeanPerMin, PeakPerMin: d.PeakPerMin, Ratio: d.Ratio, OneMoreRatio: d.OneMoreRatio, Verdict: d.Verdict,
-		},
+	facts.Resource, facts.Callers, facts.Over, facts.Fullest = inspect.ResourceOf(d.Name), len(d.Callers), d.Judged.Window.Microseconds(), d.Fullest
+	facts.Sent, facts.Refused, facts.Unanswered, facts.Urgent = d.Sent, d.Refused, d.Unanswered, audit.Urgent(d)
+	facts.Audit = policy.Audit{
+		QuotaPerMin: d.QuotaPerMin, MeanPerMin: d.MeanPerMin, PeakPerMin: d.PeakPerMin, Ratio: d.Ratio, OneMoreRatio: d.OneMoreRatio, Verdict: d.Verdict,
 	}
-	for _, a := range policy.Advise(facts) {
+	for _, a := range policy.Advise(*facts) {
 		i := slices.IndexFunc(d.Advice, func(b inspect.Advice) bool { return b.Setting == a.Setting })
 		switch {
 		case i < 0:
@@ -147,6 +150,9 @@ func (s *screen) diagnosis(d *inspect.Diagnosis) {
 			s.line("  %s", s.Paint(show.Amber, s.Text(a.Setting, textWidth)))
 			for _, line := range s.wrap(s.Text(a.Text, 500), 4) {
 				s.line("    %s", line)
+			}
+			if a.YAML != "" { // in one line, to be copied
+				s.line("    %s", s.Text(a.YAML, yamlWidth))
 			}
 		}
 		if len(r.Callers) > 0 {

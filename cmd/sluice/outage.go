@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -112,5 +113,5 @@ func (o *outages) advice() inspect.Advice {
 		text += ". Meanwhile, with on_store_failure: " + o.mode + ", each " + does
 	}
 	text += ". Check the store and the network to it. docs/redis.md lists the choices for on_store_failure."
-	return inspect.Advice{Setting: "on_store_failure", Text: text}
+	return inspect.Advice{Setting: "on_store_failure", Text: text, YAML: "on_store_failure: " + cmp.Or(o.mode, "share") + " # or share, closed, open"}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/config"
-	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/store"
 )
@@ -55,8 +54,9 @@ With --intercept programs without such a setting pass the gate too. The command 
 variables stay as they are. Only gated hosts are decrypted: those of known providers and of configured
 upstreams. Other hosts are tunnelled unchanged; --only-gated refuses them. docs/intercept.md has the rest.
 
-Without --resource it takes a turn at the only resource of the configuration, unless its calls pass
-the gate anyway. With no resource or several, it holds slot and lease and takes no turn.
+Without --resource it takes a turn at the only resource of the configuration if that has neither a
+provider nor an upstream: then it counts the starts of commands. An API counts requests, and no start,
+except with --no-gate. Otherwise the command holds slot and lease and takes no turn.
 
 Where limits are per API key, each of these calls counts for the key that it carries, and the command's own
 turn for the key in the variable that --key-env or the resource's key_env names.
@@ -77,7 +77,7 @@ work, or given up; 77 refused; 78 bad configuration.`,
 	addIdentity(cmd)
 	f := &runFlags{ask: addAsking(cmd), deadline: timeFlag(retry.DefaultDeadline)}
 	flags := cmd.Flags()
-	flags.StringVar(&f.resource, "resource", "", "`RESOURCE` to take a turn at; else the only one of the configuration")
+	flags.StringVar(&f.resource, "resource", "", "`RESOURCE` to take a turn at; else the only one of the configuration, if it is no API")
 	flags.StringSliceVar(&f.waitsFor, "waits-for", nil, "`AGENTS` whose work this one's depends on, besides those of the configuration")
 	flags.Bool("pass-token", false, "give the command the daemon's token (SLUICE_TOKEN, or the one in the store's address); a nested sluice needs it")
 	flags.BoolVar(&f.newWork, "new-work", false, "wait, within --wait, while an agent that this one depends on is limited, and while a window of a subscription is used up")
@@ -222,19 +222,17 @@ func (f *runFlags) onlyResource(cmd *cobra.Command) ([]string, error) {
 		return nil, err
 	}
 	names := slices.Sorted(maps.Keys(file.Resources))
-	if len(names) == 1 && (f.noGate || !f.gates(file, names[0])) { // otherwise its calls take turns themselves, and must not wait behind the command
+	if len(names) == 1 && (f.noGate || countsCommands(file, names[0])) {
 		return names, nil
 	}
 	return nil, nil
 }
 
-// gates reports whether calls to a resource pass the gate.
-func (f *runFlags) gates(file *config.File, name string) bool {
-	if !f.catch {
-		return isGated(file, name)
-	}
-	all, err := daemon.Origins(file, nil)
-	return err == nil && slices.Contains(all.Resources(), name)
+// countsCommands reports whether the starts of commands are what a resource counts. An API counts requests: those that pass
+// the gate take turns themselves, and one that never sees a request is not charged for the start of a command.
+func countsCommands(file *config.File, name string) bool {
+	kind := file.Resources[name].Provider
+	return (kind == "" || kind == "generic") && file.UpstreamOf(name) == ""
 }
 
 func (f *runFlags) job(cmd *cobra.Command, s *session, resource string, argv []string) (job, error) {

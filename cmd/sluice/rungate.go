@@ -33,11 +33,6 @@ var clients = []struct{ provider, variable, suffix string }{
 	{"github", "GITHUB_API_URL", ""},
 }
 
-// isGated reports whether clients of a resource can be pointed to the gate.
-func isGated(f *config.File, name string) bool {
-	return hasClients(f.Resources[name].Provider)
-}
-
 func hasClients(provider string) bool {
 	for _, c := range clients {
 		if c.provider == provider {
@@ -121,7 +116,9 @@ func gateOf(cmd *cobra.Command, f *config.File) *runGate {
 		if at := strings.TrimSuffix(os.Getenv(c.variable), "/"); there && at != "" {
 			trimmed, had := strings.CutSuffix(at, c.suffix)
 			if g.bare[c.variable] = !had; g.upstreams[name] == "" {
-				g.upstreams[name] = trimmed
+				if g.upstreams[name] = trimmed; !had && strings.Count(trimmed, "/") == len("//") {
+					g.upstreams[name] += "/" // a server without the usual prefix: paths stay as they are written
+				}
 			}
 		}
 	}

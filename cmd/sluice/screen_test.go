@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/internal/show"
 )
 
@@ -281,20 +282,20 @@ func TestDoctorForPeople(t *testing.T) {
 	d := &inspect.Diagnosis{Resources: []inspect.ResourceDiagnosis{
 		{
 			Name: "anthropic", QuotaPerMin: 80, Verdict: "ok",
-			Advice: []inspect.Advice{{Setting: "resources.anthropic.use", Text: "3 requests were refused (429) in the last 7 days, and nothing that is known explains it. Leave some room: resources.anthropic.use: 95%."}},
+			Advice: []inspect.Advice{{Setting: "resources.anthropic.use", Text: "3 requests were refused (429) in the last 7 days, and nothing that is known explains it. Leave some room: resources.anthropic.use: 95%.", YAML: "resources: {anthropic: {provider: anthropic, use: 95%}}"}},
 		},
 		{Name: "quiet", Verdict: "ok", QuotaPerMin: 80},
 		{Name: "unknown", Verdict: "ok"},
 	}}
-	weigh(&d.Resources[0], []inspect.CallerReport{{Name: "indexer", PeakPerMin: 60, MeanPerS: 0.5, Throttled: 3, FirstSends: 900}, {Name: "web", PeakPerMin: 36, MeanPerS: 0.05, FirstSends: 20}}, false)
-	weigh(&d.Resources[2], []inspect.CallerReport{{Name: "web", PeakPerMin: 36}}, false)
+	weigh(&d.Resources[0], []inspect.CallerReport{{Name: "indexer", PeakPerMin: 60, MeanPerS: 0.5, Throttled: 3, FirstSends: 900}, {Name: "web", PeakPerMin: 36, MeanPerS: 0.05, FirstSends: 20}}, &policy.Facts{Highest: "p0"})
+	weigh(&d.Resources[2], []inspect.CallerReport{{Name: "web", PeakPerMin: 36}}, &policy.Facts{})
 	if r := d.Resources[0]; r.Verdict != "contention" || r.Ratio != 1.2 || len(r.Advice) != 2 {
 		t.Errorf("%+v", r)
 	}
 	golden(t, "doctor", drawn(show.Style{}, 0, func(s *screen) { s.diagnosis(d) }))
 	golden(t, "doctor-60", drawn(show.Style{}, 60, func(s *screen) { s.diagnosis(d) }))
 	golden(t, "doctor-colour", drawn(show.Style{Colour: true}, 0, func(s *screen) { s.diagnosis(d) }))
-	weigh(&d.Resources[0], d.Resources[0].Callers[:1], false)
+	weigh(&d.Resources[0], d.Resources[0].Callers[:1], &policy.Facts{})
 	if r := d.Resources[0]; r.Verdict != "ok" || r.Ratio != 0.75 {
 		t.Errorf("%+v", r)
 	}
@@ -326,7 +327,7 @@ func TestForeignNamesAreHarmless(t *testing.T) {
 	rep.Resources[0].Name, rep.Resources[0].Callers[0].Name = nasty, nasty
 	rep.Against = compare(rep, rep, nil)
 	d := &inspect.Diagnosis{Resources: []inspect.ResourceDiagnosis{{
-		Name: nasty, Verdict: "ok", Callers: []inspect.CallerReport{{Name: nasty}}, Advice: []inspect.Advice{{Setting: nasty, Text: nasty}},
+		Name: nasty, Verdict: "ok", Callers: []inspect.CallerReport{{Name: nasty}}, Advice: []inspect.Advice{{Setting: nasty, Text: nasty, YAML: nasty}},
 	}}}
 	p := &poolJSON{Resource: nasty, Limit: nasty, Unit: nasty, PoolStatus: inspect.PoolStatus{
 		TotalLimit: 1, Allocations: map[string]inspect.AgentAllocation{nasty: {}},

@@ -50,7 +50,7 @@ func (s *session) reloading(cmd *cobra.Command, fixed fixedBy, setGate func(*slu
 			if err != nil {
 				return nil, err
 			}
-			c.Store, c.Events, c.Alert = s.config.Store, s.config.Events, s.config.Alert
+			c.Store, c.Events, c.Alert, c.Provider = s.config.Store, s.config.Events, s.config.Alert, f.ProviderOf
 			return sluice.OpenWithStore(ctx, s.held, c)
 		},
 		Follow: func(f *config.File, gate *sluice.Gate) {

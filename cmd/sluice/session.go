@@ -128,7 +128,7 @@ func newSession(cmd *cobra.Command, resources []string, how sluice.Config, throu
 	for name, r := range c.Resources {
 		s.limits[name] = r.Limits
 	}
-	c.Store, c.Events, c.ReadOnly, c.OneShot = at.url, s.log.Add, how.ReadOnly, how.OneShot
+	c.Store, c.Events, c.ReadOnly, c.OneShot, c.Provider = at.url, s.log.Add, how.ReadOnly, how.OneShot, f.ProviderOf
 	if how.ReadOnly && (len(resources) == 0 || missing != nil) { // the store may have pools that the configuration does not name
 		c.Others = func(pool string) string {
 			switch {

@@ -88,7 +88,7 @@ func postTwice(base string) (string, error) {
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(time.Minute))
-	head := fmt.Sprintf("POST %s/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n", u.Path)
+	head := fmt.Sprintf("POST %s/v1/messages HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n", u.Path)
 	if _, err := fmt.Fprintf(c, "%s\r\n0\r\n\r\n%sContent-Length: 5\r\n\r\n0\r\n\r\n", head, head); err != nil {
 		return "", err
 	}

@@ -3,12 +3,30 @@ package audit
 
 import (
 	"maps"
+	"math"
+	"regexp"
 	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/policy"
 )
+
+// agentName matches the names that a configuration allows for agents.
+var agentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
+
+// Urgent returns the caller that a higher class may help most: of those that a configuration can name, the one that sends
+// least. It is empty if there is none.
+func Urgent(d *inspect.ResourceDiagnosis) (name string) {
+	least := int64(math.MaxInt64)
+	for i := range d.Callers {
+		c := &d.Callers[i]
+		if n := c.FirstSends + c.Retries; n < least && agentName.MatchString(c.Name) {
+			name, least = c.Name, n
+		}
+	}
+	return name
+}
 
 // Weigh sets callers against the quota of d that they come closest to. Verdicts and figures of d are of these callers
 // afterwards; the result leaves out what is full at this moment. Callers that sent nothing do not count.

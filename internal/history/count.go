@@ -12,7 +12,7 @@ import (
 // notable reports whether events of a kind are kept. Events that come with every request are only counted.
 func notable(kind string) bool {
 	switch kind {
-	case inspect.EventSend, inspect.EventCancel, inspect.EventAnswer, inspect.EventUsage, inspect.EventWouldWait:
+	case inspect.EventSend, inspect.EventCancel, inspect.EventAnswer, inspect.EventUsage, inspect.EventWouldWait, inspect.EventAbandoned:
 		return false
 	}
 	return true
@@ -36,7 +36,12 @@ func (b *Book) count(e *inspect.Event, now time.Time) {
 	case inspect.EventUpstream:
 		b.unanswered(e, now)
 	case inspect.EventRefused:
-		b.each(b.who(e), now, func(f *Figures) { f.Refused++ })
+		b.each(b.who(e), now, func(f *Figures) {
+			f.Refused++
+			f.wait(e.WaitedMS)
+		})
+	case inspect.EventAbandoned:
+		b.each(b.who(e), now, func(f *Figures) { f.wait(e.WaitedMS) })
 	}
 }
 
@@ -50,6 +55,14 @@ func (b *Book) who(e *inspect.Event) who {
 		w = t.who
 	}
 	return w
+}
+
+// wait counts a wait, if there was one.
+func (f *Figures) wait(ms int64) {
+	if ms > 0 {
+		f.Waits++
+		f.WaitedMS += ms
+	}
 }
 
 type who struct{ resource, agent, model, class string }
@@ -76,10 +89,7 @@ func (b *Book) sent(e *inspect.Event, now time.Time) {
 		if e.Retry {
 			f.Retries++
 		}
-		if e.WaitedMS > 0 {
-			f.Waits++
-			f.WaitedMS += e.WaitedMS
-		}
+		f.wait(e.WaitedMS)
 		f.Micros += micros
 		f.Guessed += micros
 	})

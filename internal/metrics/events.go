@@ -32,7 +32,7 @@ func newHappenings(m *maker, n *names, c *costs) *happenings {
 		sends:         m.counter("sends_total", "Requests that this process let through.", "resource", "class"),
 		retries:       m.counter("retries_total", "Retries let through: requests whose earlier send had failed.", "resource", "class"),
 		cancels:       m.counter("cancels_total", "Requests let through that were given back unsent.", "resource", "class"),
-		waits:         m.histogram("wait_seconds", "How long requests were held before they were let through.", waitBuckets, "resource", "class"),
+		waits:         m.histogram("wait_seconds", "How long requests were held before they were let through, refused for the time, or given up by their callers.", waitBuckets, "resource", "class"),
 		held:          m.counter("held_total", "Requests that had to wait before they were let through, by reason.", "resource", "class", "reason", "limit"),
 		answers:       m.counter("answers_total", "Answers of the provider, by what they mean for the quota.", "resource", "class", "verdict"),
 		throttled:     m.counter("throttled_total", "Answers that refused a request because of a limit or quota.", "resource", "class"),
@@ -94,6 +94,11 @@ func (h *happenings) add(e *inspect.Event) {
 		h.resumes.WithLabelValues(resource).Inc()
 	case inspect.EventRefused:
 		h.refused.WithLabelValues(resource, class, h.names.reasons.label(e.Reason), h.limit(e)).Inc()
+		if e.WaitedMS > 0 {
+			h.waits.WithLabelValues(resource, class).Observe(seconds(e.WaitedMS))
+		}
+	case inspect.EventAbandoned:
+		h.waits.WithLabelValues(resource, class).Observe(seconds(e.WaitedMS))
 	case inspect.EventWouldWait:
 		h.wouldWait.WithLabelValues(resource, class, h.names.reasons.label(e.Reason), h.limit(e)).Inc()
 	case inspect.EventLeaseLost:

@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // CloseTickets says what to do about unanswered tickets of agents that hold a limit. It names at most three agents.
 func CloseTickets(agents []string) string {
@@ -20,10 +23,16 @@ func AgentsText(agents []string) string {
 	return strings.Join(agents, ", ")
 }
 
-func unanswered(f *Facts) (setting, seen, do string) {
+func unanswered(f *Facts) (x finding) {
 	if f.Unanswered == "" {
-		return
+		return x
 	}
-	setting = f.of("ttl")
-	return setting, "the limit " + f.Unanswered + " is full, " + f.UnansweredHold, CloseTickets(f.UnansweredOf) + ". A larger quota would be held as well"
+	x = finding{
+		setting: f.of("ttl"), seen: "the limit " + f.Unanswered + " is full, " + f.UnansweredHold,
+		do: CloseTickets(f.UnansweredOf) + ". A larger quota would be held as well",
+	}
+	if half := (time.Duration(f.TTL) * time.Microsecond / 2).Round(time.Second); half > 0 {
+		x.yaml = f.yaml("ttl", half.String())
+	}
+	return x
 }

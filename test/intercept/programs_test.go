@@ -41,14 +41,17 @@ func (r *rig) sent(resource string) (n int) {
 	return n
 }
 
+// call is a body that names a model. Without one, a request is not metered and takes no turn.
+const call = `{"model": "m"}`
+
 func TestCurl(t *testing.T) {
 	t.Parallel()
 	need(t, "curl")
 	r := begin(t, nil, "")
 	auth := "Authorization: Bearer " + canary
 	for _, version := range []string{"--http1.1", "--http2"} {
-		got := r.intercepted("curl", "-sS", version, "-H", auth, "https://api.openai.com/v1/models?a=b")
-		if got != "provider GET /v1/models?a=b\n" {
+		got := r.intercepted("curl", "-sS", version, "-H", auth, "-d", call, "https://api.openai.com/v1/embeddings?a=b")
+		if got != "provider POST /v1/embeddings?a=b\n" {
 			t.Errorf("%s: %q", version, got)
 		}
 	}
@@ -118,7 +121,7 @@ func (r *rig) python(program string) string {
 const viaURLLib = `
 import os, urllib.request
 for i in range(3):
-    q = urllib.request.Request("https://api.openai.com/v1/things", data=b"{}", headers={"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]})
+    q = urllib.request.Request("https://api.openai.com/v1/things", data=b'{"model": "m"}', headers={"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]})
     print(urllib.request.urlopen(q).read().decode(), end="")
 `
 
@@ -228,7 +231,7 @@ func TestCommandsShareTheLimit(t *testing.T) {
 			var all sync.WaitGroup
 			for range runs {
 				all.Go(func() {
-					if got := r.intercepted("curl", "-sS", "https://api.openai.com/v1/limited/["+"1-"+strconv.Itoa(each)+"]"); strings.Count(got, "provider GET") != each {
+					if got := r.intercepted("curl", "-sS", "-d", call, "https://api.openai.com/v1/limited/["+"1-"+strconv.Itoa(each)+"]"); strings.Count(got, "provider POST") != each {
 						t.Errorf("a command got %q", got)
 					}
 				})
@@ -248,13 +251,13 @@ func TestARunWithinARun(t *testing.T) {
 	r := begin(t, nil, "")
 	for _, inner := range [][]string{{"run", "--intercept"}, {"run"}} {
 		before := r.sent("openai")
-		at := "https://api.openai.com/v1/models"
+		at := "https://api.openai.com/v1/embeddings"
 		argv := append([]string{sluiceBinary}, inner...)
-		argv = append(argv, "--agent", "inner", "--quiet", "--", "curl", "-sS", at)
+		argv = append(argv, "--agent", "inner", "--quiet", "--", "curl", "-sS", "-d", call, at)
 		if len(inner) == 1 {
-			argv = append(argv[:len(argv)-3], "sh", "-c", `curl -sS "$OPENAI_BASE_URL/models"`)
+			argv = append(argv[:len(argv)-5], "sh", "-c", `curl -sS -d '`+call+`' "$OPENAI_BASE_URL/embeddings"`)
 		}
-		if got := r.intercepted(argv...); got != "provider GET /v1/models\n" {
+		if got := r.intercepted(argv...); got != "provider POST /v1/embeddings\n" {
 			t.Errorf("%q: %q", inner, got)
 		}
 		if n := r.sent("openai") - before; n != 1 {

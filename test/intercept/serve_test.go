@@ -43,9 +43,9 @@ func (r *rig) serve(env []string, args ...string) (said served) {
 }
 
 // curl runs curl without sluice around it, with a proxy and an authority that it trusts. It returns what it prints, with the status of CONNECT.
-func (r *rig) curl(proxy, ca, at string) string {
+func (r *rig) curl(proxy, ca string, more ...string) string {
 	r.Helper()
-	cmd := proctest.Command(r.T, "curl", "-sS", "-w", "%{http_connect}", "-x", proxy, "--cacert", ca, at)
+	cmd := proctest.Command(r.T, "curl", append([]string{"-sS", "-w", "%{http_connect}", "-x", proxy, "--cacert", ca}, more...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.home}
 	out, _ := cmd.CombinedOutput() // how it failed is what it prints
 	return string(out)
@@ -187,7 +187,7 @@ func TestServeForwardWithoutTokens(t *testing.T) {
 	if err := os.WriteFile(ca, []byte(out), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.curl(strings.Replace(said.Forward, "//", "//walker:p1@", 1), ca, "https://api.openai.com/v1/models"); got != "provider GET /v1/models\n200" {
+	if got := r.curl(strings.Replace(said.Forward, "//", "//walker:p1@", 1), ca, "-d", call, "https://api.openai.com/v1/embeddings"); got != "provider POST /v1/embeddings\n200" {
 		t.Errorf("without tokens: %q", got)
 	}
 	if got := r.curl(said.Forward, ca, "https://api.groq.com/v1/models"); !strings.HasSuffix(got, "403") {

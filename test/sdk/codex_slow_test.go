@@ -84,6 +84,9 @@ func TestCodex(t *testing.T) {
 			if ours := caller.Units["input_tokens"] + caller.Units["output_tokens"]; stats.Accepted == 0 || stats.Throttled != 0 || ours != theirs {
 				t.Errorf("the gate counts %d tokens, the provider %d in %d responses", ours, theirs, stats.Accepted)
 			}
+			if sent := caller.FirstSends + caller.Retries; sent != stats.Accepted { // no warm-up, and no list of models
+				t.Errorf("the gate counts %d sends, the provider %d responses", sent, stats.Accepted)
+			}
 			if (upgrades.Load() > 0) != c.sockets {
 				t.Errorf("%d connections were to be upgraded", upgrades.Load())
 			}

@@ -35,7 +35,10 @@ var models = map[string]model{
 func audit(r *rig, unread int64) {
 	r.Helper()
 	stats, caller, status := r.stats(), r.caller(), r.status()
-	came := stats.Arrived + stats.Free + unread
+	came := stats.Arrived + unread
+	if r.client == octokit { // a list of models takes no turn
+		came += stats.Free
+	}
 	if n := caller.FirstSends + caller.Retries; n != came || status.Sent != came {
 		r.Errorf("the gate has counted %d sends, its status %d, and %d arrived", n, status.Sent, came)
 	}
