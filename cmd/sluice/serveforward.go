@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 
@@ -40,7 +41,7 @@ func (f *forwardFlags) check(cmd *cobra.Command) error {
 // base returns the transport to providers. It does not use the forward proxy itself, which the environment may name.
 // Nil means the default.
 func (f *forwardFlags) base() http.RoundTripper {
-	if f.address == "" {
+	if f.address == "" && os.Getenv(envForward) == "" {
 		return nil
 	}
 	return outgoing(f.address)
@@ -80,7 +81,7 @@ func (f *forwardFlags) open(cmd *cobra.Command, s *session, d *daemon.Daemon, ce
 			left, _ := all.Without(f.tunnel)
 			return left
 		},
-		Proxy: proxyOf(f.address, f.listener.Addr().String()),
+		Proxy: proxyOf(gateUser, f.address, f.listener.Addr().String()),
 	})
 	if bare := f.notCovered(d.Origins()); len(bare) > 0 {
 		s.notes.Warn("the certificate authority does not cover " + strings.Join(bare, ", ") + ": their clients are refused; sluice ca rotate makes one that does")

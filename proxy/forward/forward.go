@@ -50,6 +50,14 @@ type Options struct {
 	Proxy func(*url.URL) (*url.URL, error)
 	// Log records hosts whose clients refuse the certificate. Nil means no log.
 	Log *slog.Logger
+	// Yield leaves a host alone once a client has refused the certificate for it: that client's further connections to it
+	// are tunnelled. Without it the client is refused each time.
+	Yield bool
+	// Watched returns origins that are tunnelled like any other, but whose connections Past is told of. Nil means none.
+	Watched func() *Origins
+	// Past is called for each connection that is tunnelled to a watched origin, or to a gated one because of Yield. It must
+	// not block. Nil means that nobody counts.
+	Past func(client Client, resource, host string)
 }
 
 // Server is a forward proxy. Create it with New.
@@ -65,7 +73,7 @@ type Server struct {
 	running          sync.WaitGroup
 	upgrades         atomic.Int64 // requests with a WebSocket, open or being opened
 	tunnels          tunnels
-	refused          sync.Map // hosts whose refused certificate was already logged
+	trust            trust
 }
 
 // New returns a forward proxy. Close it after use.
@@ -79,6 +87,12 @@ func New(o Options) *Server {
 	if o.Proxy == nil {
 		o.Proxy = func(*url.URL) (*url.URL, error) { return nil, nil }
 	}
+	if o.Watched == nil {
+		o.Watched = func() *Origins { return nil }
+	}
+	if o.Past == nil {
+		o.Past = func(Client, string, string) {}
+	}
 	s := &Server{o: o, encrypted: newQueue(), plain: newQueue()}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	base := func(net.Listener) context.Context { return s.ctx }
@@ -90,7 +104,7 @@ func New(o Options) *Server {
 	s.outer.Protocols.SetHTTP1(true) // a tunnel needs the whole connection
 	s.inner = &http.Server{
 		Handler: http.HandlerFunc(s.decrypted), BaseContext: base, ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeaderBytes,
-		Protocols: new(http.Protocols), ErrorLog: quiet, ConnContext: withConn,
+		Protocols: new(http.Protocols), ErrorLog: quiet, ConnContext: withConn, ConnState: s.changed,
 	}
 	s.inner.Protocols.SetHTTP1(true)
 	s.inner.Protocols.SetHTTP2(true)
@@ -178,6 +192,9 @@ func (s *Server) whole(w http.ResponseWriter, r *http.Request, client Client) {
 		refuseUngated(w, r.URL.Host)
 		return
 	}
+	if site := s.o.Watched().find(host, port); site != nil {
+		s.o.Past(client, site.resource(), site.host)
+	}
 	s.forward(w, r, client)
 }
 
@@ -240,11 +257,19 @@ func refuseUngated(w http.ResponseWriter, host string) {
 // connKey is the context key of a connection to a gated host.
 type connKey struct{}
 
-// withConn finds the client's connection below TLS and HTTP, and puts it into the context.
+// withConn puts the client's connection into the context.
 func withConn(ctx context.Context, c net.Conn) context.Context {
+	if own := connBelow(c); own != nil {
+		return context.WithValue(ctx, connKey{}, own)
+	}
+	return ctx
+}
+
+// connBelow finds the client's connection below TLS and HTTP. It returns nil if there is none.
+func connBelow(c net.Conn) *conn {
 	for c != nil {
 		if own, ok := c.(*conn); ok {
-			return context.WithValue(ctx, connKey{}, own)
+			return own
 		}
 		below, ok := c.(interface{ NetConn() net.Conn })
 		if !ok {
@@ -252,7 +277,7 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 		}
 		c = below.NetConn()
 	}
-	return ctx
+	return nil
 }
 
 // tlsConfig returns the TLS configuration for connections to a gated host.

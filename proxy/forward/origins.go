@@ -51,6 +51,9 @@ func NewOrigins(list []Origin) *Origins {
 	return o
 }
 
+// AddressOf returns the host and port of a URL, in lower case, as [Origins.Addresses] does.
+func AddressOf(u *url.URL) string { return addressOf(u) }
+
 // addressOf returns the host and port of a URL, in lower case.
 func addressOf(u *url.URL) string {
 	port := u.Port()
@@ -103,6 +106,29 @@ func (o *Origins) Without(hosts []string) (left *Origins, unknown []string) {
 	}
 	return left, unknown
 }
+
+// Split divides the table: wanted gets the sites with a host or a resource that are wanted, rest the others.
+func (o *Origins) Split(host, resource func(name string) bool) (wanted, rest *Origins) {
+	wanted, rest = &Origins{sites: map[string]*site{}}, &Origins{sites: map[string]*site{}}
+	for address, s := range o.sites {
+		to := rest
+		if host(s.host) || slices.ContainsFunc(s.origins, func(origin Origin) bool { return resource(origin.Resource) }) {
+			to = wanted
+		}
+		to.sites[address] = s
+	}
+	return wanted, rest
+}
+
+// Encrypted returns the table of the sites that speak TLS.
+func (o *Origins) Encrypted() *Origins {
+	left := &Origins{sites: maps.Clone(o.sites)}
+	maps.DeleteFunc(left.sites, func(_ string, s *site) bool { return !s.tls })
+	return left
+}
+
+// resource returns the resource that a connection is counted for, whatever path its requests have.
+func (s *site) resource() string { return s.route("/").Resource }
 
 // find returns the site at a host and port, or nil if it is not gated.
 func (o *Origins) find(host, port string) *site {
