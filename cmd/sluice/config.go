@@ -75,6 +75,9 @@ func newConfigCheck() *cobra.Command {
 			if err != nil {
 				return withAllErrors(name, err)
 			}
+			if _, err := f.ClientTable(); err != nil {
+				return withAllErrors(name, clientsFailure(name, err))
+			}
 			for _, w := range f.Warnings() {
 				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", harmless(w))
 			}

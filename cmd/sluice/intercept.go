@@ -241,6 +241,13 @@ func (i *interceptor) decrypted() string {
 	return cmp.Or(strings.Join(append(i.way.decrypted.Addresses(), outerDecrypts()...), ","), nobody)
 }
 
+// withoutOuter returns the table without the addresses whose connections the forward proxy of an enclosing run decrypts.
+func withoutOuter(all *forward.Origins) *forward.Origins {
+	outer := slices.DeleteFunc(all.Addresses(), func(address string) bool { return !withinIntercept("https://" + address) })
+	left, _ := all.Without(outer)
+	return left
+}
+
 // outerDecrypts returns the addresses that the forward proxies of enclosing runs decrypt, as far as they say so.
 func outerDecrypts() []string {
 	list := os.Getenv(envDecrypted)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicehq/sluice/eventlog"
 	"github.com/sluicehq/sluice/inspect"
 )
 
@@ -165,4 +166,54 @@ func inWords(list []string, last string) string {
 		return strings.Join(list, "")
 	}
 	return strings.Join(list[:len(list)-1], ", ") + " " + last + " " + list[len(list)-1]
+}
+
+// addPast adds to a status what this machine's event log knows of connections past the gate. On an error status goes on
+// without them.
+func (s *session) addPast(st *inspect.Status) {
+	past, err := eventlog.Past(s.dir, time.Now().Add(-time.Hour), s.ours()...)
+	if err != nil {
+		s.warnOfLog(err)
+	}
+	past.AddTo(st)
+}
+
+// pastFor is how long a daemon shows connections past the gate before it reads the event log again.
+const pastFor = 5 * time.Second
+
+// pastReader returns a function like addPast that reads the log now and then only.
+func (s *session) pastReader() func(*inspect.Status) {
+	var mu sync.Mutex
+	var next time.Time
+	var past inspect.Past
+	return func(st *inspect.Status) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); now.After(next) {
+			var err error
+			if past, err = eventlog.Past(s.dir, now.Add(-time.Hour), s.ours()...); err != nil {
+				s.warnOfLog(err)
+			}
+			next = now.Add(pastFor)
+		}
+		past.AddTo(st)
+	}
+}
+
+// pastAdvice adds what to do about connections past the gate to a diagnosis.
+func (s *session) pastAdvice(d *inspect.Diagnosis, since time.Time) {
+	past, err := eventlog.Past(s.dir, since, s.ours()...)
+	if err != nil {
+		s.warnOfLog(err)
+	}
+	for i := range d.Resources {
+		r := &d.Resources[i]
+		if hosts := past.Of[inspect.ResourceOf(r.Name)]; len(hosts) > 0 {
+			r.Advice = append(r.Advice, inspect.Advice{
+				Setting: "sluice run --intercept",
+				Text: pastText(hosts) + " went past the gate, from commands under sluice run: they ignore the base URL, or do not trust the gate's certificate. " +
+					"sluice run --intercept -- COMMAND gates them; docs/intercept.md says what programs need for it.",
+			})
+		}
+	}
 }

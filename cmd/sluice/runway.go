@@ -60,7 +60,7 @@ func (g *runGate) chooseWay(argv []string, flags *interceptFlags) error {
 	default:
 		w.decrypted, w.watched = none, all
 	}
-	w.watched, _ = w.watched.Encrypted().Without(outerDecrypts()) // the command gets no proxy for plain ones
+	w.watched = withoutOuter(w.watched.Encrypted()) // the command gets no proxy for plain ones
 	for _, b := range table.For(w.client) {
 		if g.sets(b) {
 			w.bases = append(w.bases, b)

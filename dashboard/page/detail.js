@@ -99,6 +99,7 @@ function facts(r, now) {
     { what: 'last send', n: ago(r.last_send, now) || 'none yet' },
     { what: 'last 429', n: ago(r.last_429, now) || 'none' },
     { what: '429s in 7 days', n: count(r.throttled_7d) },
+    ...(r.past_gate > 0 ? [{ what: 'past the gate in 1h', n: pastWords(r) }] : []),
     { what: 'used by others outside', n: outside.length ? count(outside[0].outside) + ' of ' + clean(outside[0].name, 30) : 'none seen' },
   ];
 }

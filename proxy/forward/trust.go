@@ -115,6 +115,11 @@ func (s *Server) notTrusted(c *conn, err error) {
 		if s.trust.refuse(c.host, c.agent) {
 			s.warnRefused(c.host, " ("+op.Err.Error()+")")
 		}
+	case errors.As(err, &op) && op.Op == "local error" && strings.HasSuffix(op.Err.Error(), "bad record MAC"):
+		// OpenSSL, and with it curl and Python, sends its alert about a certificate in the clear where TLS 1.3 is encrypted.
+		if s.trust.refuse(c.host, c.agent) {
+			s.warnRefused(c.host, "")
+		}
 	case s.o.Yield && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)):
 		s.fellSilent(c)
 	default:
