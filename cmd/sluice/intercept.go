@@ -83,8 +83,8 @@ type interceptor struct {
 	listener net.Listener
 	secret   string
 	client   forward.Client
-	store    string // host of the daemon whose store is used; empty if there is none
-	bundle   string // file of certificates; empty if nothing is decrypted
+	store    string      // host of the daemon whose store is used; empty if there is none
+	bundle   *bundleFile // nil if nothing is decrypted
 	done     chan error
 	past     *pastGate
 	// distrusted is set if a connection that was to be decrypted went past the gate.
@@ -112,14 +112,12 @@ func (g *runGate) intercept(flags *interceptFlags) (err error) {
 			return &failure{code: exitInternal, message: "no certificate authority could be made: " + err.Error()}
 		}
 		o.Authority = func() *forward.Authority { return authority }
-		if err := i.trust(authority, g.cmd); err != nil {
+		if i.bundle, err = writeBundle(authority, notesOf(g.cmd)); err != nil {
 			return err
 		}
 	}
 	if i.listener, err = daemon.Listen(g.cmd.Context(), "127.0.0.1:0", false); err != nil {
-		if i.bundle != "" {
-			_ = os.Remove(i.bundle)
-		}
+		_ = i.bundle.remove() // the other error tells more
 		return &failure{code: exitUnavailable, message: "there is no port for the gate: " + err.Error(), hint: "--no-gate runs the command without one"}
 	}
 	i.server = forward.New(o)
@@ -190,26 +188,6 @@ func (i *interceptor) wentPast(c forward.Client, resource, host string) {
 	i.past.add(resource, host)
 }
 
-// trust writes the bundle of certificates that the command trusts.
-func (i *interceptor) trust(authority *forward.Authority, cmd *cobra.Command) error {
-	text, missing := forward.Bundle(authority, os.Getenv)
-	for _, err := range missing {
-		notesOf(cmd).Warn("certificates are left out: " + err.Error())
-	}
-	f, err := os.CreateTemp("", "sluice-ca-*.pem") // 0600
-	if err == nil {
-		_, err = f.Write(text)
-		if err = errors.Join(err, f.Close()); err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}
-	if err != nil {
-		return &failure{code: exitUnavailable, message: "the bundle of certificates could not be written: " + err.Error(), hint: "look at TMPDIR and at the space there"}
-	}
-	i.bundle = f.Name()
-	return nil
-}
-
 // variables returns the environment variables that point a child to the proxy and, if it decrypts, make the child trust
 // its authority. A proxy that only watches changes as little as possible: plain requests stay as they are.
 func (i *interceptor) variables(agent, class string) (vars []variable) {
@@ -231,7 +209,7 @@ func (i *interceptor) variables(agent, class string) (vars []variable) {
 		return vars
 	}
 	for _, name := range forward.BundleVariables(os.Getenv) {
-		vars = append(vars, variable{name, i.bundle})
+		vars = append(vars, variable{name, i.bundle.name()})
 	}
 	return append(vars, variable{"NODE_USE_ENV_PROXY", "1"}) // Node ignores the others without it
 }
@@ -278,8 +256,5 @@ func (i *interceptor) noProxy() (list string, less bool) {
 func (i *interceptor) close() error {
 	err := i.server.Close()
 	<-i.done
-	if i.bundle == "" {
-		return err
-	}
-	return errors.Join(err, os.Remove(i.bundle))
+	return errors.Join(err, i.bundle.remove())
 }
