@@ -51,9 +51,7 @@ func (g *runGate) chooseWay(argv []string, flags *interceptFlags) error {
 	case !forward.Usable(proxyOf(interceptUser), &url.URL{Scheme: "https", Host: "sluice.invalid"}):
 		w.decrypted, w.watched = none, none // whatever proxy that is, it stays the command's
 	case w.mode == config.InterceptAuto && w.client.Intercepts():
-		w.decrypted, w.watched = all.Split(hostsOf(w.client), func(name string) bool {
-			return slices.Contains(w.client.Providers, g.file.Resources[name].Provider)
-		})
+		w.decrypted, w.watched = g.split(all, w.client.Providers)
 		if !slices.ContainsFunc(w.client.Never, func(name string) bool { return os.Getenv(name) != "" }) {
 			w.decrypted = w.decrypted.Encrypted() // the others are addresses in variables, which point to the gate instead
 		}
@@ -61,6 +59,9 @@ func (g *runGate) chooseWay(argv []string, flags *interceptFlags) error {
 		w.decrypted, w.watched = none, all
 	}
 	w.watched = withoutOuter(w.watched.Encrypted()) // the command gets no proxy for plain ones
+	if w.client != nil {
+		_, w.watched = g.split(w.watched, slices.DeleteFunc(slices.Clone(w.client.Aside), func(name string) bool { return slices.Contains(w.client.Providers, name) }))
+	}
 	for _, b := range table.For(w.client) {
 		if g.sets(b) {
 			w.bases = append(w.bases, b)
@@ -78,10 +79,15 @@ func clientsFailure(name string, err error) error {
 	return f
 }
 
-// hostsOf recognizes the usual hosts of a client's providers.
-func hostsOf(c *clients.Client) func(host string) bool {
+// split divides a table of addresses: wanted gets those of providers.
+func (g *runGate) split(all *forward.Origins, providers []string) (wanted, rest *forward.Origins) {
+	return all.Split(hostsOf(providers), func(name string) bool { return slices.Contains(providers, g.file.Resources[name].Provider) })
+}
+
+// hostsOf recognizes the usual hosts of providers.
+func hostsOf(providers []string) func(host string) bool {
 	var hosts []string
-	for _, name := range c.Providers {
+	for _, name := range providers {
 		d, _ := provider.Lookup(name)
 		if s, ok := d.(provider.Speaker); ok {
 			if u, err := url.Parse(s.Address()); err == nil && u.Host != "" {
@@ -145,11 +151,11 @@ func (g *runGate) based() []string {
 	return slices.Compact(names)
 }
 
-// aside reports whether a client of the table sends calls to a resource by a base URL. Its other connections to the
-// provider are for its settings, login and telemetry.
+// aside reports whether the command's client connects to the provider of a resource for other things too, besides calls that
+// a base URL leads to the gate.
 func (g *runGate) aside(resource string) bool {
 	c := g.way.client
-	return c != nil && c.Way == clients.ByBase && slices.Contains(c.Providers, g.file.Resources[resource].Provider) && slices.Contains(g.based(), resource)
+	return c != nil && slices.Contains(c.Aside, g.file.Resources[resource].Provider) && slices.Contains(g.based(), resource)
 }
 
 // announce says in one line how the command's calls reach the gate. It returns "" if there is nothing to say.

@@ -61,6 +61,7 @@ func TestTheTableChooses(t *testing.T) {
 		{line: "./agent", gets: "CO_API_URL", without: "COPILOT_PROVIDER_BASE_URL", watches: "api.mistral.ai:443"},
 		{line: "copilot", gets: "COPILOT_PROVIDER_BASE_URL", without: "COPILOT", watches: "api.openai.com:443"},
 		{line: "codex", decrypts: "api.openai.com:443", gets: "ANTHROPIC_BASE_URL", watches: "api.anthropic.com:443", notWatches: "api.openai.com:443"},
+		{line: "codex", notWatches: "api.github.com:443", decrypts: "api.openai.com:443"},
 		{line: "npx @google/gemini-cli", decrypts: "generativelanguage.googleapis.com:443", gets: "OPENAI_BASE_URL", without: "GOOGLE_GEMINI_BASE_URL"},
 		{line: "sh -c codex", watches: "api.openai.com:443", gets: "OPENAI_BASE_URL"},
 		{line: "codex", yaml: "intercept: off\n", watches: "api.openai.com:443", gets: "OPENAI_BASE_URL"},

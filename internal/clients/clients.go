@@ -29,6 +29,8 @@ type Client struct {
 	Keys []string `yaml:"keys,omitempty"`
 	// Providers are the providers that it calls.
 	Providers []string `yaml:"providers,omitempty"`
+	// Aside are providers whose hosts it also asks for other things than calls, such as updates or telemetry.
+	Aside []string `yaml:"aside,omitempty"`
 	// Way is how its calls reach the gate.
 	Way Way `yaml:"way"`
 	// Why says in a few words why Way is not a base URL. It completes the sentence "Codex ...".

@@ -143,6 +143,7 @@ func TestFilesOfAUser(t *testing.T) {
 		"name: x\nkind: agent\nway: telepathy\n":                                                  "telepathy",
 		"name: x\nkind: agent\nway: base\ncolour: red\n":                                          "colour",
 		"name: x\nkind: agent\nway: base\nproviders: [nobody]\n":                                  "unknown provider",
+		"name: x\nkind: agent\nway: base\naside: [nobody]\n":                                      "unknown provider",
 		"name: x\nkind: agent\nway: base\nbases: [{variable: A B, provider: openai}]\n":           "is not the name of a variable",
 		"name: x\nkind: agent\nway: base\nbases: [{variable: A, provider: openai, suffix: v1}]\n": "does not follow",
 		"name: x\nkind: agent\nway: base\nkeep_alive: {gemini: loud}\n":                           "loud",

@@ -117,6 +117,9 @@ func (c *Client) check(doc *strictyaml.Doc) {
 	for i, p := range c.Providers {
 		knownProvider(doc, strictyaml.Index("providers", i), p)
 	}
+	for i, p := range c.Aside {
+		knownProvider(doc, strictyaml.Index("aside", i), p)
+	}
 	for i, b := range c.Bases {
 		at := strictyaml.Index("bases", i)
 		knownProvider(doc, strictyaml.Join(at, "provider"), b.Provider)
