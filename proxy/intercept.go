@@ -16,6 +16,8 @@ type Intercepted struct {
 	// Address is the address at which the client reaches the upstream, such as https://api.github.com. Empty means that
 	// it is the upstream's own.
 	Address string
+	// Own says that the request goes to the upstream of the configuration, whatever variables say.
+	Own bool
 	Agent   string // the agent that the client's credentials name; empty means that the headers may name one
 	Class   string
 	Token   string // the token in the client's credentials; empty means that the headers may hold one

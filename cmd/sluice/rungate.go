@@ -46,8 +46,14 @@ type runGate struct {
 	past     *pastGate
 
 	mu   sync.Mutex
-	open map[string]*openDoor
+	open map[doorKey]*openDoor
 	over bool
+}
+
+// doorKey is a resource, with the upstream that a variable states, or with its own.
+type doorKey struct {
+	resource string
+	own      bool
 }
 
 // openDoor is a resource that the child has sent to.
@@ -65,7 +71,7 @@ func newRunGate(cmd *cobra.Command, argv []string, flags *interceptFlags) (*runG
 		return nil, err
 	}
 	f.AddPresets()
-	g := &runGate{cmd: cmd, file: f, names: map[string]string{}, upstreams: map[string]string{}, bare: map[string]bool{}, open: map[string]*openDoor{}, done: make(chan error, 1)}
+	g := &runGate{cmd: cmd, file: f, names: map[string]string{}, upstreams: map[string]string{}, bare: map[string]bool{}, open: map[doorKey]*openDoor{}, done: make(chan error, 1)}
 	for name, r := range f.Resources {
 		if was, there := g.names[r.Provider]; r.Provider != "" && (!there || r.Provider == name || was != r.Provider && name < was) {
 			g.names[r.Provider] = name
@@ -157,10 +163,11 @@ func (g *runGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(name, "@") {
 		name, _, _ = strings.Cut(rest, "/")
 	}
+	own := false
 	if in := proxy.InterceptedOf(r); in != nil {
-		name = in.Resource
+		name, own = in.Resource, in.Own
 	}
-	d, err := g.door(name)
+	d, err := g.door(doorKey{name, own})
 	if err != nil {
 		http.Error(w, "sluice: "+err.Error(), http.StatusBadGateway)
 		return
@@ -175,7 +182,11 @@ func (g *runGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // userHeader names the user of a request. The proxy removes it.
 const userHeader = "X-Sluice-User"
 
-func (g *runGate) door(name string) (http.Handler, error) {
+func (g *runGate) door(key doorKey) (http.Handler, error) {
+	name, upstreams := key.resource, g.upstreams
+	if key.own {
+		upstreams = nil
+	}
 	if _, ok := g.file.Resources[name]; !ok {
 		return nil, fmt.Errorf("unknown resource %.80q", name)
 	}
@@ -184,10 +195,10 @@ func (g *runGate) door(name string) (http.Handler, error) {
 		g.mu.Unlock()
 		return nil, errors.New("the gate is closed")
 	}
-	d := g.open[name]
+	d := g.open[key]
 	if d == nil {
 		d = &openDoor{}
-		g.open[name] = d
+		g.open[key] = d
 	}
 	g.mu.Unlock()
 	d.mu.Lock()
@@ -199,7 +210,7 @@ func (g *runGate) door(name string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.daemon, err = session.daemon(&daemon.Options{Upstreams: g.upstreams, Base: outgoing(), Behind: withinIntercept(cmp.Or(g.upstreams[name], g.file.UpstreamOf(name)))}); err != nil {
+	if d.daemon, err = session.daemon(&daemon.Options{Upstreams: upstreams, Base: outgoing(), Behind: withinIntercept(cmp.Or(upstreams[name], g.file.UpstreamOf(name)))}); err != nil {
 		return nil, errors.Join(err, session.close())
 	}
 	d.session = session

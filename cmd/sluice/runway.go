@@ -52,6 +52,7 @@ func (g *runGate) chooseWay(argv []string, flags *interceptFlags) error {
 		w.decrypted, w.watched = none, none // whatever proxy that is, it stays the command's
 	case w.mode == config.InterceptAuto && w.client.Intercepts():
 		w.decrypted, w.watched = g.split(all, w.client.Providers)
+		w.decrypted = w.decrypted.Change(g.own)
 		if !slices.ContainsFunc(w.client.Never, func(name string) bool { return os.Getenv(name) != "" }) {
 			w.decrypted = w.decrypted.Encrypted() // the others are addresses in variables, which point to the gate instead
 		}
@@ -59,8 +60,11 @@ func (g *runGate) chooseWay(argv []string, flags *interceptFlags) error {
 		w.decrypted, w.watched = none, all
 	}
 	w.watched = withoutOuter(w.watched.Encrypted()) // the command gets no proxy for plain ones
-	if w.client != nil {
-		_, w.watched = g.split(w.watched, slices.DeleteFunc(slices.Clone(w.client.Aside), func(name string) bool { return slices.Contains(w.client.Providers, name) }))
+	if c := w.client; c != nil {
+		w.watched, _ = w.watched.Split(func(string) bool { return false }, func(name string) bool {
+			p := g.file.Resources[name].Provider
+			return !slices.Contains(c.Aside, p) || slices.Contains(c.Providers, p)
+		})
 	}
 	for _, b := range table.For(w.client) {
 		if g.sets(b) {
@@ -82,6 +86,18 @@ func clientsFailure(name string, err error) error {
 // split divides a table of addresses: wanted gets those of providers.
 func (g *runGate) split(all *forward.Origins, providers []string) (wanted, rest *forward.Origins) {
 	return all.Split(hostsOf(providers), func(name string) bool { return slices.Contains(providers, g.file.Resources[name].Provider) })
+}
+
+// own leads calls to a provider's usual address there, or where the configuration says. A variable that the command does not
+// read must not lead its keys elsewhere.
+func (g *runGate) own(o forward.Origin) forward.Origin {
+	if g.upstreams[o.Resource] == "" || o.Address.String() != g.file.ProviderAddress(o.Resource) {
+		return o
+	}
+	if u, err := url.Parse(g.file.UpstreamOf(o.Resource)); err == nil {
+		o.Upstream, o.Own = u, true
+	}
+	return o
 }
 
 // hostsOf recognizes the usual hosts of providers.

@@ -16,6 +16,7 @@ type Origin struct {
 	Resource string
 	Address  *url.URL // the address that clients send to
 	Upstream *url.URL // the address that the gate sends to; nil means the same
+	Own      bool     // see [proxy.Intercepted]
 }
 
 // Origins is the table of gated addresses. A nil *Origins gates nothing.
@@ -120,6 +121,20 @@ func (o *Origins) Split(host, resource func(name string) bool) (wanted, rest *Or
 	return wanted, rest
 }
 
+// Change returns the table with every origin changed by f, which must not change its address.
+func (o *Origins) Change(f func(Origin) Origin) *Origins {
+	changed := &Origins{sites: map[string]*site{}}
+	for address, s := range o.sites {
+		c := *s
+		c.origins = slices.Clone(s.origins)
+		for i := range c.origins {
+			c.origins[i] = f(c.origins[i])
+		}
+		changed.sites[address] = &c
+	}
+	return changed
+}
+
 // Encrypted returns the table of the sites that speak TLS.
 func (o *Origins) Encrypted() *Origins {
 	left := &Origins{sites: maps.Clone(o.sites)}
@@ -151,7 +166,7 @@ func (s *site) route(path string) proxy.Intercepted {
 			break
 		}
 	}
-	in := proxy.Intercepted{Resource: origin.Resource, Path: path}
+	in := proxy.Intercepted{Resource: origin.Resource, Path: path, Own: origin.Own}
 	if origin.Upstream == nil || origin.Upstream.String() == origin.Address.String() {
 		return in
 	}

@@ -199,6 +199,27 @@ func TestRunInterceptsAsConfigured(t *testing.T) {
 	}
 }
 
+// A variable that a client does not read does not lead its calls, and its key, elsewhere.
+func TestAVariableDoesNotLeadOtherClientsElsewhere(t *testing.T) {
+	t.Parallel()
+	r := begin(t, nil, "")
+	c := r.company()
+	r.configure("resources: {openai: {provider: openai}}\n")
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { fmt.Fprintf(w, "elsewhere %s\n", q.URL.Path) }))
+	t.Cleanup(elsewhere.Close)
+	r.env = append(r.env, "HTTPS_PROXY="+c.url(), "OPENAI_BASE_URL="+elsewhere.URL+"/v1")
+	get := "curl -sS https://api.openai.com/v1/models"
+	if got := r.run(0, []string{"--", r.program("codex", get+`; curl -sS "$OPENAI_BASE_URL/models"`)}, "!"+wentPast, "!"+noCall); got != models+"elsewhere /v1/models\n" {
+		t.Errorf("codex: %q", got)
+	}
+	if n := r.sent("openai"); n != 2 {
+		t.Errorf("%d passed", n)
+	}
+	if got := r.run(0, append([]string{"--intercept", "--"}, strings.Fields(get)...)); got != "elsewhere /v1/models\n" {
+		t.Errorf("--intercept: %q", got)
+	}
+}
+
 // A client that does not trust the gate's certificate goes on without the gate after its first refusal, unless
 // interception was asked for.
 func TestRunYieldsToAClientThatRefusesTheCertificate(t *testing.T) {
