@@ -141,7 +141,7 @@ func (g *runGate) readBases(table *clients.Table) {
 // sets reports whether a variable is set for the command.
 func (g *runGate) sets(b clients.Base) bool {
 	name, there := g.names[b.Provider]
-	if !there {
+	if !there || b.Own && !slices.ContainsFunc(g.way.client.Keys, func(key string) bool { return os.Getenv(key) != "" }) {
 		return false
 	}
 	at := cmp.Or(g.upstreams[name], g.file.UpstreamOf(name))

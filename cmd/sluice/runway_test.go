@@ -59,7 +59,8 @@ func TestTheTableChooses(t *testing.T) {
 	}{
 		{line: "./agent", gets: "OPENAI_BASE_URL", without: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", watches: "api.openai.com:443"},
 		{line: "./agent", gets: "CO_API_URL", without: "COPILOT_PROVIDER_BASE_URL", watches: "api.mistral.ai:443"},
-		{line: "copilot", gets: "COPILOT_PROVIDER_BASE_URL", without: "COPILOT", watches: "api.openai.com:443"},
+		{line: "copilot", gets: "OPENAI_BASE_URL", without: "COPILOT_PROVIDER_BASE_URL"},
+		{line: "copilot", env: map[string]string{"COPILOT_PROVIDER_API_KEY": "k"}, gets: "COPILOT_PROVIDER_BASE_URL", watches: "api.openai.com:443"},
 		{line: "codex", decrypts: "api.openai.com:443", gets: "ANTHROPIC_BASE_URL", watches: "api.anthropic.com:443", notWatches: "api.openai.com:443"},
 		{line: "codex", notWatches: "api.github.com:443", decrypts: "api.openai.com:443"},
 		{line: "npx @google/gemini-cli", decrypts: "generativelanguage.googleapis.com:443", gets: "OPENAI_BASE_URL", without: "GOOGLE_GEMINI_BASE_URL"},

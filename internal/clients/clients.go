@@ -76,7 +76,8 @@ type Base struct {
 	Provider string `yaml:"provider"`
 	// Suffix follows the provider's address, such as /v1.
 	Suffix string `yaml:"suffix,omitempty"`
-	// Own says that other programs must not get the variable, because it changes more than an address.
+	// Own says that other programs must not get the variable, because it changes more than an address. The client itself
+	// gets it only with one of its keys.
 	Own bool `yaml:"own,omitempty"`
 	// Signed is the domain of hosts that check a signature of the request's address. The variable is of no use for them.
 	Signed string `yaml:"signed,omitempty"`
