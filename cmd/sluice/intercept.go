@@ -96,7 +96,7 @@ func (g *runGate) intercept(flags *interceptFlags) (err error) {
 	i := &interceptor{way: &g.way, flags: flags, client: forward.Client{Trusted: true, Near: true}, done: make(chan error, 1), past: g.past}
 	o := forward.Options{
 		Handler: g, Origins: func() *forward.Origins { return g.way.decrypted }, Watched: func() *forward.Origins { return g.way.watched },
-		Admit: i.admit, Past: i.wentPast, Yield: g.way.mode == config.InterceptAuto, OnlyGated: flags.onlyGated, Proxy: proxyOf(gateUser), Log: notesOf(g.cmd),
+		Admit: i.admit, Past: i.wentPast, Yield: g.way.mode == config.InterceptAuto, Anonymous: g.way.mode != config.InterceptOn, OnlyGated: flags.onlyGated, Proxy: proxyOf(gateUser), Log: notesOf(g.cmd),
 	}
 	secret := make([]byte, 16)
 	_, _ = rand.Read(secret) // never fails

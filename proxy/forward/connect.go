@@ -31,7 +31,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, client Client) 
 	}
 	site, agent := s.o.Origins().find(host, port), r.UserAgent()
 	switch {
-	case site != nil && s.o.Yield && s.trust.refuses(site.host, agent):
+	case site != nil && (client.Anonymous || s.o.Yield && s.trust.refuses(site.host, agent)):
 		s.tunnel(w, r, host, port, client, site)
 	case site != nil:
 		s.intercept(w, site, port, agent, client)
@@ -101,7 +101,7 @@ func (s *Server) handOver(c *conn, leaf *tls.Certificate) {
 // tunnel connects a client to a host, and copies bytes both ways. If the host is that of a resource, site says so.
 func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, host, port string, client Client, site *site) {
 	ctx, cancel := context.WithTimeout(r.Context(), dialWithin)
-	there, err := s.dial(ctx, host, port, client.Near)
+	there, err := s.dial(ctx, host, port, client)
 	cancel()
 	if err != nil {
 		refuseReach(w, net.JoinHostPort(host, port), err)

@@ -44,6 +44,10 @@ type Options struct {
 	// Admit identifies the sender of a request by its credentials. A client that it refuses gets a 407. Nil admits
 	// every client as one on this machine.
 	Admit func(r *http.Request) (Client, bool)
+	// Anonymous gives tunnels to clients on this machine that Admit refuses because they send no credentials: browsers take
+	// a proxy's address from the environment, and not its password. Nothing is decrypted for them, and no credentials of a
+	// further proxy are used. Programs that send credentials only when asked are asked for those of gated hosts.
+	Anonymous bool
 	// OnlyGated refuses connections to hosts that are not gated.
 	OnlyGated bool
 	// Proxy returns the proxy to use for a URL. Nil means no proxy.
@@ -69,7 +73,7 @@ type Server struct {
 	end   context.CancelFunc
 
 	encrypted, plain *queue
-	near, far        *http.Transport // for requests with an absolute URL to hosts that are not gated
+	near, far, bare  *http.Transport // for requests with an absolute URL to hosts that are not gated
 	running          sync.WaitGroup
 	upgrades         atomic.Int64 // requests with a WebSocket, open or being opened
 	tunnels          tunnels
@@ -108,7 +112,7 @@ func New(o Options) *Server {
 	}
 	s.inner.Protocols.SetHTTP1(true)
 	s.inner.Protocols.SetHTTP2(true)
-	s.near, s.far = s.transport(true), s.transport(false)
+	s.near, s.far, s.bare = s.transport(true, s.o.Proxy), s.transport(false, nil), s.transport(true, s.withoutPassword)
 	s.running.Go(func() { _ = s.inner.Serve(framing.ListenTLS(s.encrypted, headerWithin)) })
 	s.running.Go(func() { _ = s.inner.Serve(framing.Listen(s.plain)) })
 	return s
@@ -156,6 +160,7 @@ func (s *Server) Close() error {
 	s.tunnels.close()
 	s.near.CloseIdleConnections()
 	s.far.CloseIdleConnections()
+	s.bare.CloseIdleConnections()
 	s.running.Wait()
 	return err
 }
@@ -163,6 +168,9 @@ func (s *Server) Close() error {
 // serve serves one request to the proxy itself.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	client, ok := s.o.Admit(r)
+	if !ok && s.o.Anonymous && r.Header.Get("Proxy-Authorization") == "" {
+		client, ok = Client{Near: true, Anonymous: true}, !s.asks(r)
+	}
 	switch {
 	case r.Method != http.MethodConnect && !r.URL.IsAbs():
 		refuse(w, http.StatusBadRequest, "this is a forward proxy, which takes CONNECT and requests with a whole URL", "name it in HTTPS_PROXY and HTTP_PROXY")

@@ -188,3 +188,74 @@ func TestYieldsToAClientThatHangsUp(t *testing.T) {
 		t.Errorf("told: %s", seen.String())
 	}
 }
+
+// Browsers take a proxy's address from the environment, and not its password: they get tunnels, without the credentials of a
+// further proxy. Programs that send theirs only when asked are asked for gated hosts.
+func TestClientsWithoutCredentials(t *testing.T) {
+	var seen passages
+	other := httptest.NewTLSServer(http.HandlerFunc(hello))
+	defer other.Close()
+	asked := make(chan string, 10)
+	further := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		asked <- q.Host + " " + q.Header.Get("Proxy-Authorization")
+		w.WriteHeader(http.StatusProxyAuthRequired)
+	}))
+	defer further.Close()
+	r := begin(t, hello, func(o *forward.Options, _ *proxy.Options) {
+		o.Anonymous, o.Past = true, seen.add
+		o.Admit = func(q *http.Request) (forward.Client, bool) {
+			c, _ := forward.CredentialsOf(q)
+			return forward.Client{Near: true, Trusted: true}, c.Password == "secret"
+		}
+		o.Proxy = func(u *url.URL) (*url.URL, error) {
+			if !strings.HasSuffix(u.Hostname(), "far.test") {
+				return nil, nil
+			}
+			p, err := url.Parse(further.URL)
+			p.User = url.UserPassword("me", "password")
+			return p, err
+		}
+	})
+	status := func(at, agent, credentials string) int {
+		t.Helper()
+		c := r.raw("CONNECT " + at + " HTTP/1.1\r\nHost: " + at + "\r\nUser-Agent: " + agent + "\r\n" + credentials + "\r\n")
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode
+	}
+	elsewhere := strings.TrimPrefix(other.URL, "https://")
+	for _, try := range []struct {
+		at, agent, credentials string
+		want                   int
+	}{
+		{elsewhere, "browser", "", 200},
+		{elsewhere, "browser", "Proxy-Authorization: Basic c2x1aWNlOndyb25n\r\n", 407},
+		{r.provider(), "browser", "", 407},
+		{r.provider(), "browser", "", 407},
+		{r.provider(), "browser", "", 200},
+		{"far.test:443", "browser", "", 502},
+	} {
+		if got := status(try.at, try.agent, try.credentials); got != try.want {
+			t.Errorf("%+v: %d", try, got)
+		}
+	}
+	if got := seen.String(); got != "api 127.0.0.1" {
+		t.Errorf("told: %s", got)
+	}
+	if got := <-asked; got != "far.test:443 " {
+		t.Errorf("the further proxy got %q", got)
+	}
+	r.raw("GET http://plain.far.test/ HTTP/1.1\r\nHost: plain.far.test\r\n\r\n")
+	if got := <-asked; got != "plain.far.test " {
+		t.Errorf("the further proxy got %q", got)
+	}
+	asks := r.client(false, func(tr *http.Transport) { tr.ProxyConnectHeader = http.Header{"User-Agent": {"asks"}} })
+	for range 4 { // as git does
+		if got := status(r.provider(), "asks", ""); got != 407 {
+			t.Errorf("a program that is asked: %d", got)
+		}
+		r.get(asks, "https://"+r.provider()+"/x")
+	}
+}

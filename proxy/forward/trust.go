@@ -37,6 +37,7 @@ type verdict struct {
 	accepted bool // a request came
 	silent   int  // connections in a row that ended without one
 	refused  bool
+	asked    int // how often it was asked for credentials
 }
 
 // at returns the verdict of a client, or nil if there are too many. The caller holds the lock.
@@ -58,6 +59,28 @@ func (t *trust) refuses(host, agent string) bool {
 	defer t.mu.Unlock()
 	v := t.of[sender{host, agent}]
 	return v != nil && v.refused
+}
+
+// asks reports whether a client without credentials is asked for them: some programs send them only then. One that has none
+// is asked twice.
+func (s *Server) asks(r *http.Request) bool {
+	host, port, _ := net.SplitHostPort(r.Host)
+	if r.Method != http.MethodConnect {
+		return false
+	}
+	site := s.o.Origins().find(host, port)
+	return site != nil && s.trust.ask(site.host, r.UserAgent())
+}
+
+func (t *trust) ask(host, agent string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v := t.at(host, agent)
+	if v == nil || !v.accepted && v.asked >= silently {
+		return false
+	}
+	v.asked++
+	return true
 }
 
 // accept records a request.

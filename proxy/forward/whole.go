@@ -12,14 +12,14 @@ import (
 
 // transport returns the transport for requests with an absolute URL to hosts that are not gated. Clients on this
 // machine have a separate transport, so that others cannot reuse their connections.
-func (s *Server) transport(near bool) *http.Transport {
+func (s *Server) transport(near bool, through func(*url.URL) (*url.URL, error)) *http.Transport {
 	t := &http.Transport{
 		DialContext:         dialer(near).DialContext,
 		MaxIdleConnsPerHost: 16, MaxIdleConns: 256, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
 		DisableCompression: true, MaxResponseHeaderBytes: 1 << 20,
 	}
-	if near {
-		t.Proxy = func(r *http.Request) (*url.URL, error) { return s.o.Proxy(r.URL) }
+	if through != nil {
+		t.Proxy = func(r *http.Request) (*url.URL, error) { return through(r.URL) }
 	}
 	return t
 }
@@ -27,6 +27,9 @@ func (s *Server) transport(near bool) *http.Transport {
 // forward sends a request that is not gated to its host, and the response back.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request, client Client) {
 	way := s.near
+	if client.Anonymous {
+		way = s.bare
+	}
 	if !client.Near {
 		if err := nameAllowed(r.URL.Hostname()); err != nil {
 			refuseReach(w, r.URL.Host, err)
