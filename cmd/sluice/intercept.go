@@ -112,8 +112,11 @@ func (g *runGate) intercept(flags *interceptFlags) (err error) {
 			return &failure{code: exitInternal, message: "no certificate authority could be made: " + err.Error()}
 		}
 		o.Authority = func() *forward.Authority { return authority }
-		if i.bundle, err = writeBundle(authority, notesOf(g.cmd)); err != nil {
+		if i.bundle, err = writeBundle(authority, notesOf(g.cmd)); err != nil && g.way.mode != config.InterceptAuto {
 			return err
+		} else if err != nil { // nobody asked for it
+			notesOf(g.cmd).Warn("nothing is intercepted: " + err.Error())
+			g.way.watched, g.way.decrypted = g.way.watched.And(g.way.decrypted.Encrypted()), forward.NewOrigins(nil)
 		}
 	}
 	if i.listener, err = daemon.Listen(g.cmd.Context(), "127.0.0.1:0", false); err != nil {

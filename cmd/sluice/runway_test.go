@@ -161,3 +161,26 @@ func TestDeadLettersKeepHowTheyWereIntercepted(t *testing.T) {
 		}
 	}
 }
+
+// Where the bundle of certificates cannot be written, a command that was to be intercepted runs as an unknown one would.
+func TestWithoutABundleNothingIsIntercepted(t *testing.T) {
+	g := wayOf(t, "presets: on\n", "codex", map[string]string{"TMPDIR": filepath.Join(t.TempDir(), "none"), "TMP": filepath.Join(t.TempDir(), "none")})
+	var notes strings.Builder
+	g.cmd.SetErr(&notes)
+	if err := g.start(&interceptFlags{}, func(inspect.Event) {}); err != nil {
+		t.Fatal(err)
+	}
+	vars := childEnv(nil, g.variables("me", "", ""))
+	if slices.ContainsFunc(vars, func(v string) bool { return strings.HasPrefix(v, "SSL_CERT_FILE=") }) || !slices.Contains(vars, "SLUICE_DECRYPTED=none") {
+		t.Errorf("it gets %q", vars)
+	}
+	if !strings.Contains(notes.String(), "nothing is intercepted: the bundle of certificates could not be written") || !slices.Contains(g.way.watched.Addresses(), "api.openai.com:443") {
+		t.Errorf("it says %q, and watches %v", notes.String(), g.way.watched.Addresses())
+	}
+	if line := g.announce(); !strings.HasPrefix(line, "calls to ") {
+		t.Error(line)
+	}
+	if err := g.close(); err != nil {
+		t.Error(err)
+	}
+}

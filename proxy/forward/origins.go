@@ -135,6 +135,13 @@ func (o *Origins) Change(f func(Origin) Origin) *Origins {
 	return changed
 }
 
+// And returns the table with the sites of another one.
+func (o *Origins) And(more *Origins) *Origins {
+	all := &Origins{sites: maps.Clone(o.sites)}
+	maps.Copy(all.sites, more.sites)
+	return all
+}
+
 // Encrypted returns the table of the sites that speak TLS.
 func (o *Origins) Encrypted() *Origins {
 	left := &Origins{sites: maps.Clone(o.sites)}
