@@ -71,7 +71,7 @@ work, or given up; 77 refused; 78 bad configuration.`,
 		Example: `  sluice run -- ./nightly.sh
   sluice run --resource github --agent indexer --class p1 -- gh repo sync
   sluice run --resource search-api --scatter 5m --attempts 3 -- python fetch.py
-  sluice run --intercept -- gh pr list`,
+  sluice run --intercept -- ./agent --verbose`,
 		Args: commandAfterDashes,
 	}
 	addIdentity(cmd)
