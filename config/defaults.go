@@ -29,6 +29,7 @@ func (f *File) Defaults() {
 	or(&f.OnStoreFailure, "share")
 	or(&f.Listen, DefaultListen)
 	or(&f.Presets, On)
+	or(&f.Intercept, InterceptAuto)
 	or(&f.Order, "fair")
 	or(&f.Shares, On)
 	or(&f.Pacing, On)

@@ -20,6 +20,10 @@ type File struct {
 	Resources map[string]Resource `yaml:"resources,omitempty"`
 	// Known providers can be used under their own names without an entry in resources. Off allows only the resources above.
 	Presets Switch `yaml:"presets,omitempty"`
+	// Whether sluice run intercepts calls of a command: of clients that need it (auto), of every command (on), or never (off). --intercept and --no-intercept override it.
+	Intercept Interception `yaml:"intercept,omitempty"`
+	// A directory with a YAML file for each client of one's own, in addition to the built-in ones. It is relative to this file.
+	Clients string `yaml:"clients,omitempty"`
 	// Which request is next: classes by share (fair), a higher class always first (strict), or first come, first served (fifo).
 	Order Order `yaml:"order,omitempty"`
 	// The priority classes, highest first.
@@ -56,6 +60,7 @@ type File struct {
 	// Who may call the daemon, and as which agent or user.
 	Tokens []Token `yaml:"tokens,omitempty"`
 
+	dir     string            // of the file; empty if it was not loaded from one
 	added   map[string]bool   // resources that AddPresets added
 	sources map[string]source // by path: values with variables in them
 	ca      *ParseError       // where upstream_ca is, for errors; nil if no file was parsed

@@ -28,6 +28,7 @@ var effective = map[string]string{
 	"agents.class": "gate", "agents.user": "gate", "agents.budget": "budgets", "agents.waits_for": "gate",
 	"budgets.name": "budgets", "budgets.per": "budgets", "budgets.size": "budgets", "budgets.over": "budgets",
 	"prices.input": "prices", "prices.output": "prices", "prices.cache_read": "prices", "prices.cache_write": "prices",
+	"intercept": "cmd", "clients": "cmd",
 	"alerts.webhook": "cmd", "tokens.name": "daemon", "tokens.hash": "daemon", "tokens.agent": "daemon", "tokens.user": "daemon", "tokens.class": "daemon",
 	"resources.provider": "gate", "resources.upstream": "proxy", "resources.mode": "gate", "resources.guard": "gate", "resources.use": "gate", "resources.arrival_slack": "gate",
 	"resources.split": "gate", "resources.key_env": "cmd", "resources.max_waiting": "gate", "resources.max_meters": "gate", "resources.ttl": "gate", "resources.client_deadline": "proxy", "resources.keep_alive": "proxy",

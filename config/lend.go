@@ -15,7 +15,7 @@ func (f *File) Lend() []byte {
 	lent := *f
 	lent.Store, lent.Listen, lent.TLS, lent.Tokens, lent.Alerts, lent.sources = "", "", TLS{}, nil, Alerts{}, nil
 	lent.UpstreamCA = "" // the file is on this machine
-	lent.DeadLetters = DeadLetters{}
+	lent.DeadLetters, lent.Intercept, lent.Clients = DeadLetters{}, "", ""
 	lent.Resources, lent.Prices = maps.Clone(f.Resources), maps.Clone(f.Prices)
 	delete(lent.Prices, priceFile) // the file is on this machine
 	for name, r := range lent.Resources {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -35,7 +36,11 @@ func Load(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Parse(path, src, os.LookupEnv)
+	f, err := Parse(path, src, os.LookupEnv)
+	if err == nil {
+		f.dir = filepath.Dir(path)
+	}
+	return f, err
 }
 
 // Parse reads a configuration from src and fills in the defaults. Messages call the file name. Variables in values are

@@ -27,12 +27,20 @@ type (
 	SlotOwner    string // whose agents share slots
 	BudgetOwner  string // who has a budget
 	Over         string // what happens when a budget is exceeded
+	Interception string // which calls of a command are intercepted
 )
 
 // The values of a Switch.
 const (
 	On  Switch = "on"
 	Off Switch = "off"
+)
+
+// The values of an Interception.
+const (
+	InterceptAuto Interception = "auto" // of clients that need it
+	InterceptOn   Interception = "on"   // of every command
+	InterceptOff  Interception = "off"  // of none
 )
 
 func (StoreFailure) words() []string { return []string{"share", "closed", "open"} }
@@ -50,6 +58,7 @@ func (Scope) words() []string        { return []string{"agent", "user", "model",
 func (SlotOwner) words() []string    { return []string{"user"} }
 func (BudgetOwner) words() []string  { return []string{"agent", "user", "fleet"} }
 func (Over) words() []string         { return []string{"deny", "slow", "downgrade", "reroute", "alert"} }
+func (Interception) words() []string { return []string{"auto", "on", "off"} }
 
 // UnmarshalText implements [encoding.TextUnmarshaler]: the text must be one of the words of the type.
 func (v *StoreFailure) UnmarshalText(text []byte) error { return oneOf(v, text) }
@@ -70,6 +79,11 @@ func (v *Over) UnmarshalText(text []byte) error        { return oneOf(v, text) }
 
 // UnmarshalText also accepts true and false, because YAML 1.1 reads on and off as truth values.
 func (v *Switch) UnmarshalText(text []byte) error {
+	return oneOf(v, []byte(switched(string(text))))
+}
+
+// UnmarshalText also accepts true and false, as [Switch] does.
+func (v *Interception) UnmarshalText(text []byte) error {
 	return oneOf(v, []byte(switched(string(text))))
 }
 

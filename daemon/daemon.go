@@ -65,6 +65,8 @@ type Options struct {
 	// Show converts a report into the JSON that clients get, with the figures of each minute or without. Nil means the
 	// report itself.
 	Show func(r *inspect.Report, minutes bool) any
+	// Past adds to a status which connections went past the gate; see [api.Options].
+	Past func(*inspect.Status)
 	// EventLog says which events Report and Rejected read; see [api.Options].
 	EventLog func() string
 	// Rejected returns the requests that the gate has lately refused, for /v1/why; see [api.Options].

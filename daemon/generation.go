@@ -64,7 +64,7 @@ func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *genera
 			rep, err := g.report(ctx, since)
 			return d.options.Show(&rep, minutes), err
 		},
-		EventLog: o.EventLog, Rejected: o.Rejected,
+		EventLog: o.EventLog, Rejected: o.Rejected, Past: o.Past,
 	}
 	for _, b := range f.Budgets {
 		if b.Per == config.BudgetOwner(sluice.BudgetFleet) && b.Size.Micros > 0 && (ao.Shared == 0 || b.Size.Micros < ao.Shared) {

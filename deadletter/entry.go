@@ -81,8 +81,10 @@ type Entry struct {
 	Deadline Millis   `json:"deadline_ms"`  // of one round
 	WaitsFor []string `json:"waits_for,omitempty"`
 	NewWork  bool     `json:"new_work,omitempty"`
-	// Intercept is how calls of the command were intercepted; nil if they were not.
-	Intercept *Intercept `json:"intercept,omitempty"`
+	// Intercept is how all calls of the command were intercepted; nil if that was not asked for. NoIntercept says that none
+	// were to be.
+	Intercept   *Intercept `json:"intercept,omitempty"`
+	NoIntercept bool       `json:"no_intercept,omitempty"`
 
 	// What happened.
 	Attempts int       `json:"attempts"` // starts so far, in all rounds

@@ -58,7 +58,7 @@ func line(e inspect.Event) []byte {
 func shorten(e *inspect.Event, most int) {
 	for _, s := range [...]*string{
 		&e.Kind, &e.Resource, &e.Ticket, &e.Agent, &e.User, &e.Class, &e.Model, &e.Requested, &e.Tool, &e.Verdict, &e.Reason, &e.Limit, &e.Scope, &e.Mode, &e.Error,
-		&e.State, &e.Was, &e.Machine, &e.FromMachine, &e.Behind, &e.Store,
+		&e.State, &e.Was, &e.Machine, &e.FromMachine, &e.Behind, &e.Store, &e.Host,
 	} {
 		*s = cut(*s, most)
 	}

@@ -30,6 +30,8 @@ const (
 
 	EventKeyAside = "key_set_aside" // the provider refuses an API key or wants payment for it; the ring's other keys continue
 
+	EventPastGate = "past_gate" // connections of a command went past the gate: count to host; without a host, a command's calls are watched
+
 	EventState  = "state"  // a resource changed its state
 	EventAdvice = "advice" // refusals call for another setting; count says how many in 7 days, reason what to change
 )
@@ -95,7 +97,10 @@ type Event struct {
 	// in mode observe: [ModeObserve].
 	Mode string `json:"mode,omitempty"`
 
-	Count int64  `json:"count,omitempty"` // dropped events, or requests granted without the store
+	// Host is where connections past the gate went.
+	Host string `json:"host,omitempty"`
+
+	Count int64  `json:"count,omitempty"` // dropped events, requests granted without the store, or connections past the gate
 	Error string `json:"error,omitempty"` // why a lease or the store was lost
 
 	// Process identifies the process that wrote a line of the event log, and Store the store of its gate. Both are set

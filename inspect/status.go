@@ -84,6 +84,10 @@ type ResourceStatus struct {
 	CallerStatus
 	Callers []CallerStatus `json:"callers"`
 	Models  []ModelStatus  `json:"models"` // by name
+	// PastGate counts the connections of commands under sluice run on this machine that went past the gate in the last hour,
+	// and PastHosts says where they went. PastGate is nil if no such command made a call.
+	PastGate  *int64           `json:"past_gate"`
+	PastHosts map[string]int64 `json:"past_hosts"`
 	// Throttled7d counts the refusals of the last seven days.
 	Throttled7d int64 `json:"throttled_7d"`
 	// Advice names the setting to change because of these refusals; nil if there were fewer than two.

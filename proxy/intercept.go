@@ -16,9 +16,11 @@ type Intercepted struct {
 	// Address is the address at which the client reaches the upstream, such as https://api.github.com. Empty means that
 	// it is the upstream's own.
 	Address string
-	Agent   string // the agent that the client's credentials name; empty means that the headers may name one
-	Class   string
-	Token   string // the token in the client's credentials; empty means that the headers may hold one
+	// Own says that the request goes to the upstream of the configuration, whatever variables say.
+	Own   bool
+	Agent string // the agent that the client's credentials name; empty means that the headers may name one
+	Class string
+	Token string // the token in the client's credentials; empty means that the headers may hold one
 	// Trusted marks a client that is identified by a secret of its own: it needs no token, and may use keys of the
 	// gate.
 	Trusted bool

@@ -275,6 +275,8 @@ export interface ResourceStatus {
   pause_reason: string;
   consecutive_429: number | null;
   last_429: string | null;
+  past_gate?: number | null;
+  past_hosts?: Record<string, number> | null;
   waiting: Record<string, number>;
   in_flight: number | null;
   limits: LimitStatus[];

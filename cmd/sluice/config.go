@@ -78,6 +78,9 @@ func newConfigCheck() *cobra.Command {
 			if _, err := f.UpstreamCerts(); err != nil {
 				return withAllErrors(name, configFailure(err))
 			}
+			if _, err := f.ClientTable(); err != nil {
+				return withAllErrors(name, clientsFailure(name, err))
+			}
 			for _, w := range f.Warnings() {
 				fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", harmless(w))
 			}

@@ -16,7 +16,7 @@ const (
 	statusShape = `{"store":"text","resources":[{"name":"text","configured":true,"key":"text","mode":"text","state":"text","reason":"text","until":"time?","used_up":true,"light":"text","light_binds":true,"billing_stop":true,"paused_until":"time?","pause_reason":"text",
 		"consecutive_429":0,"last_429":"time?","waiting":{"p0":0,"p1":0,"p2":0},"in_flight":0,
 		"limits":[{"name":"text","kind":"text","unit":"text","scope":"text","limit":0,"used":0,"remaining":0,"outside":0,"reset_at":"time?"}],
-		"sent":0,"throttled":0,"retried":0}],
+		"sent":0,"throttled":0,"retried":0,"past_gate":"number?"}],
 		"agents":[{"name":"text","class":"text","user":"text","machine":"text","allocated":0,"used":0,"lease_started_at":"time?",
 		"lease_expires_at":"time?","state":"text","pause_chain":[]}]}`
 	poolShape   = `{"totalLimit":0,"resetAt":"time?","allocations":{"web":{"priority":0,"allocated":0,"used":0,"leaseExpiry":"time?"}}}`

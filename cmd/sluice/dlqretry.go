@@ -107,12 +107,16 @@ func retryOne(cmd *cobra.Command, list *deadletter.List, id string, how *resend)
 	if err != nil {
 		return false, err
 	}
-	g, err := newRunGate(cmd, interceptOf(&e))
+	j := jobOf(&e, walls)
+	g, err := newRunGate(cmd, j.argv, &j.catch)
 	if err != nil {
 		return false, err
 	}
+	if err := g.start(&j.catch, s.log.Add); err != nil {
+		return false, err
+	}
 	defer g.closeAfter(s)
-	r, err := newRunner(cmd, s, jobOf(&e, walls), g, how.quiet)
+	r, err := newRunner(cmd, s, j, g, how.quiet)
 	if err != nil {
 		return false, err
 	}

@@ -62,6 +62,7 @@ func readDiagnosis(ctx context.Context, s *session, from time.Time) (inspect.Dia
 	if err != nil {
 		return d, err
 	}
+	s.pastAdvice(&d, from)
 	for i := range d.Resources {
 		for _, r := range rep.Resources {
 			if r.Name == d.Resources[i].Name {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/hex"
@@ -10,27 +11,38 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/proxy/forward"
 )
 
-// envForward holds the address of the forward proxy that a child uses, so that a nested run recognizes its proxy.
-const envForward = "SLUICE_FORWARD"
+// Environment variables by which a nested run recognizes its proxy.
+const (
+	envForward   = "SLUICE_FORWARD"   // address of the forward proxy that a child uses
+	envDecrypted = "SLUICE_DECRYPTED" // addresses that this proxy, or one that it goes through, decrypts; nobody if there are none
+)
+
+const nobody = "none"
 
 // interceptLife is how long the authority of a run is valid. Its key ends with the run.
 const interceptLife = 365 * 24 * time.Hour
 
-// interceptUser is the user in the URL of a run's proxy. The password distinguishes the run's command from other
-// programs.
-const interceptUser = "sluice"
+// Users in the URL of a run's proxy. The password distinguishes the run's command from other programs.
+const (
+	interceptUser = "sluice"
+	gateUser      = "sluice-gate" // a gate of a nested run, or its forward proxy: that run counts its connections
+)
 
 // interceptFlags holds the flags of interception that run and serve share.
 type interceptFlags struct {
+	mode      config.Interception // of run; empty means the configured one
 	onlyGated bool
 	tunnel    []string
 }
@@ -64,136 +76,180 @@ func (f *interceptFlags) without(all *forward.Origins) (*forward.Origins, error)
 
 // interceptor is the forward proxy of one run. Only the run's command knows its password and trusts its authority.
 type interceptor struct {
-	flags    interceptFlags
-	origins  *forward.Origins
+	way      *runWay
+	flags    *interceptFlags
 	server   *forward.Server
 	listener net.Listener
 	secret   string
 	client   forward.Client
-	store    string // host of the daemon whose store is used; empty if there is none
-	bundle   string // file of certificates
+	store    string      // host of the daemon whose store is used; empty if there is none
+	bundle   *bundleFile // nil if nothing is decrypted
 	done     chan error
+	past     *pastGate
+	// distrusted is set if a connection that was to be decrypted went past the gate.
+	distrusted atomic.Bool
 }
 
 // intercept starts a forward proxy in front of the gate.
-func (g *runGate) intercept(flags interceptFlags) (err error) {
-	all, err := daemon.Origins(g.file, g.upstreams)
-	if err != nil {
-		return &failure{code: exitConfig, message: err.Error(), hint: "docs/configuration.md describes every field"}
-	}
-	i := &interceptor{flags: flags, client: forward.Client{Trusted: true, Near: true}, done: make(chan error, 1)}
-	if i.origins, err = flags.without(all); err != nil {
-		return err
-	}
-	if at, err := placeOf(g.cmd, g.file); err == nil && strings.HasPrefix(at.url, "http") {
-		if u, err := url.Parse(at.url); err == nil {
-			i.store = u.Hostname()
-		}
+func (g *runGate) intercept(flags *interceptFlags) (err error) {
+	i := &interceptor{way: &g.way, flags: flags, client: forward.Client{Trusted: true, Near: true}, done: make(chan error, 1), past: g.past}
+	o := forward.Options{
+		Handler: g, Origins: func() *forward.Origins { return g.way.decrypted }, Watched: func() *forward.Origins { return g.way.watched },
+		Admit: i.admit, Past: i.wentPast, Yield: g.way.mode == config.InterceptAuto, Anonymous: g.way.mode != config.InterceptOn, OnlyGated: flags.onlyGated, Proxy: g.outlet.through, Roots: g.outlet.roots.Pool, Log: notesOf(g.cmd),
 	}
 	secret := make([]byte, 16)
 	_, _ = rand.Read(secret) // never fails
 	i.secret = hex.EncodeToString(secret)
-	authority, err := forward.NewAuthority("sluice run, for one command", i.origins.Hosts(), interceptLife)
-	if err != nil {
-		return &failure{code: exitInternal, message: "no certificate authority could be made: " + err.Error()}
-	}
-	if err := i.trust(authority, g.cmd); err != nil {
-		return err
+	if i.decrypts() {
+		if at, err := placeOf(g.cmd, g.file); err == nil && strings.HasPrefix(at.url, "http") {
+			if u, err := url.Parse(at.url); err == nil {
+				i.store = u.Hostname()
+			}
+		}
+		authority, err := forward.NewAuthority("sluice run, for one command", g.way.decrypted.Hosts(), interceptLife)
+		if err != nil {
+			return &failure{code: exitInternal, message: "no certificate authority could be made: " + err.Error()}
+		}
+		o.Authority = func() *forward.Authority { return authority }
+		if i.bundle, err = writeBundle(authority, notesOf(g.cmd)); err != nil && g.way.mode != config.InterceptAuto {
+			return err
+		} else if err != nil { // nobody asked for it
+			notesOf(g.cmd).Warn("nothing is intercepted: " + err.Error())
+			g.way.watched, g.way.decrypted = g.way.watched.And(g.way.decrypted.Encrypted()), forward.NewOrigins(nil)
+		}
 	}
 	if i.listener, err = daemon.Listen(g.cmd.Context(), "127.0.0.1:0", false); err != nil {
-		_ = os.Remove(i.bundle)
-		return &failure{code: exitUnavailable, message: "there is no port for the gate: " + err.Error(), hint: "without --intercept the command runs with base-URL variables"}
+		_ = i.bundle.remove() // the other error tells more
+		return &failure{code: exitUnavailable, message: "there is no port for the gate: " + err.Error(), hint: "--no-gate runs the command without one"}
 	}
-	i.server = forward.New(forward.Options{
-		Handler: g, Origins: func() *forward.Origins { return i.origins }, Authority: func() *forward.Authority { return authority },
-		Admit: i.admit, OnlyGated: flags.onlyGated, Proxy: g.outlet.through, Roots: g.outlet.roots.Pool, Log: notesOf(g.cmd),
-	})
+	i.server = forward.New(o)
 	go func() { i.done <- i.server.Serve(i.listener) }()
 	g.forward = i
 	return nil
 }
 
-// proxyOf returns the proxy that the environment names for outgoing requests. It ignores proxies at an address in not.
-func proxyOf(not ...string) func(*url.URL) (*url.URL, error) {
-	return forward.FromEnvironment(os.Getenv, not...)
+// decrypts reports whether the proxy decrypts any connection.
+func (i *interceptor) decrypts() bool { return len(i.way.decrypted.Addresses()) > 0 }
+
+// proxyOf returns the proxy that the environment names for outgoing requests. It ignores proxies at an address in not. To
+// the proxy of an enclosing run, it names user.
+func proxyOf(user string, not ...string) func(*url.URL) (*url.URL, error) {
+	through, outer := forward.FromEnvironment(os.Getenv, not...), os.Getenv(envForward)
+	return func(u *url.URL) (*url.URL, error) {
+		p, err := through(u)
+		if err != nil || p == nil || p.Host != outer || p.User == nil {
+			return p, err
+		}
+		named := *p
+		password, _ := p.User.Password()
+		named.User = url.UserPassword(user, password)
+		return &named, nil
+	}
 }
 
-// withinIntercept reports whether outgoing requests pass the forward proxy of an enclosing run. That run's gate is then
-// told what has passed this one.
-func withinIntercept() bool {
-	at := os.Getenv(envForward)
-	if at == "" {
+// withinIntercept reports whether requests to an address are decrypted by the forward proxy of an enclosing run. That run's
+// gate is then told what has passed this one.
+func withinIntercept(address string) bool {
+	outer := os.Getenv(envForward)
+	u, err := url.Parse(address)
+	if outer == "" || err != nil {
 		return false
 	}
-	p, err := proxyOf()(&url.URL{Scheme: "https", Host: "sluice.invalid"})
-	return err == nil && p != nil && p.Host == at
+	list, told := os.LookupEnv(envDecrypted)
+	if told && !slices.Contains(strings.Split(list, ","), forward.AddressOf(u)) {
+		return false // without the variable, the enclosing run is of an earlier version, which decrypts all that it gates
+	}
+	p, err := proxyOf(gateUser)(u)
+	return err == nil && p != nil && p.Host == outer
 }
 
 // admit accepts clients that know the password.
 func (i *interceptor) admit(r *http.Request) (forward.Client, bool) {
 	c, ok := forward.CredentialsOf(r)
-	return i.client, ok && subtle.ConstantTimeCompare([]byte(c.Password), []byte(i.secret)) == 1
+	client := i.client
+	client.Gate = c.User == gateUser
+	return client, ok && subtle.ConstantTimeCompare([]byte(c.Password), []byte(i.secret)) == 1
 }
 
-// trust writes the bundle of certificates that the command trusts.
-func (i *interceptor) trust(authority *forward.Authority, cmd *cobra.Command) error {
-	text, missing := forward.Bundle(authority, os.Getenv)
-	for _, err := range missing {
-		notesOf(cmd).Warn("certificates are left out: " + err.Error())
+// wentPast counts a connection past the gate, unless a nested run has counted it.
+func (i *interceptor) wentPast(c forward.Client, resource, host string) {
+	if c.Gate {
+		i.past.nested()
+		return
 	}
-	f, err := os.CreateTemp("", "sluice-ca-*.pem") // 0600
-	if err == nil {
-		_, err = f.Write(text)
-		if err = errors.Join(err, f.Close()); err != nil {
-			_ = os.Remove(f.Name())
-		}
+	if slices.Contains(i.way.decrypted.Hosts(), host) {
+		i.distrusted.Store(true)
 	}
-	if err != nil {
-		return &failure{code: exitUnavailable, message: "the bundle of certificates could not be written: " + err.Error(), hint: "look at TMPDIR and at the space there"}
-	}
-	i.bundle = f.Name()
-	return nil
+	i.past.add(resource, host)
 }
 
-// variables returns the environment variables that point a child to the proxy and make it trust the proxy's authority.
+// variables returns the environment variables that point a child to the proxy and, if it decrypts, make the child trust
+// its authority. A proxy that only watches changes as little as possible: plain requests stay as they are.
 func (i *interceptor) variables(agent, class string) (vars []variable) {
 	i.client.Agent, i.client.Class = agent, class
 	at := (&url.URL{Scheme: "http", User: url.UserPassword(interceptUser, i.secret), Host: i.listener.Addr().String()}).String()
-	for _, name := range forward.ProxyVariables() {
+	direct, less := i.noProxy()
+	names := forward.EncryptedProxyVariables()
+	if i.decrypts() || less && forward.HasPlainProxy(os.Getenv) {
+		names = forward.ProxyVariables()
+	}
+	for _, name := range names {
 		vars = append(vars, variable{name, at})
 	}
-	for _, name := range forward.BundleVariables(os.Getenv) {
-		vars = append(vars, variable{name, i.bundle})
-	}
 	for _, name := range forward.NoProxyVariables() {
-		vars = append(vars, variable{name, i.noProxy()})
+		vars = append(vars, variable{name, direct})
 	}
-	return append(vars,
-		variable{"NODE_USE_ENV_PROXY", "1"}, // Node ignores the others without it
-		variable{envForward, i.listener.Addr().String()})
+	vars = append(vars, variable{envForward, i.listener.Addr().String()}, variable{envDecrypted, i.decrypted()})
+	if !i.decrypts() {
+		return vars
+	}
+	for _, name := range forward.BundleVariables(os.Getenv) {
+		vars = append(vars, variable{name, i.bundle.name()})
+	}
+	return append(vars, variable{"NODE_USE_ENV_PROXY", "1"}) // Node ignores the others without it
+}
+
+// decrypted lists the addresses that this proxy or one beyond it decrypts.
+func (i *interceptor) decrypted() string {
+	return cmp.Or(strings.Join(append(i.way.decrypted.Addresses(), outerDecrypts()...), ","), nobody)
+}
+
+// withoutOuter returns the table without the addresses whose connections the forward proxy of an enclosing run decrypts.
+func withoutOuter(all *forward.Origins) *forward.Origins {
+	outer := slices.DeleteFunc(all.Addresses(), func(address string) bool { return !withinIntercept("https://" + address) })
+	left, _ := all.Without(outer)
+	return left
+}
+
+// outerDecrypts returns the addresses that the forward proxies of enclosing runs decrypt, as far as they say so.
+func outerDecrypts() []string {
+	list := os.Getenv(envDecrypted)
+	if list == "" || list == nobody || os.Getenv(envForward) == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
 }
 
 // noProxy returns the hosts that the command reaches without the proxy: this machine, the daemon whose store a nested
-// sluice uses, and the hosts that the environment names, unless they are gated.
-func (i *interceptor) noProxy() string {
-	list := "localhost,127.0.0.1,::1"
+// sluice uses, and the hosts that the environment names, unless they are gated. less is set if that leaves out some of
+// them: the proxy then reaches them directly.
+func (i *interceptor) noProxy() (list string, less bool) {
+	list = thisMachine
 	if i.store != "" && !strings.Contains(list, i.store) {
 		list += "," + i.store
 	}
-	if !i.flags.onlyGated {
-		for _, name := range forward.NoProxyVariables() {
-			if v := os.Getenv(name); v != "" {
-				list += "," + v
-				break
-			}
-		}
+	own := forward.NoProxyOf(os.Getenv)
+	if i.flags.onlyGated {
+		own = ""
 	}
-	return forward.NoProxy(list, i.origins.Addresses())
+	gated := append(i.way.decrypted.Addresses(), i.way.watched.Addresses()...)
+	kept := forward.NoProxy(own, gated)
+	return strings.Trim(forward.NoProxy(list, gated)+commaBefore(kept), ","), kept != forward.NoProxy(own, nil)
 }
 
 // close ends the proxy and removes the bundle.
 func (i *interceptor) close() error {
 	err := i.server.Close()
 	<-i.done
-	return errors.Join(err, os.Remove(i.bundle))
+	return errors.Join(err, i.bundle.remove())
 }

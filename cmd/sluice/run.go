@@ -28,6 +28,7 @@ type runFlags struct {
 	noGate   bool
 	quiet    bool
 	catch    bool // --intercept
+	leave    bool // --no-intercept
 	caught   interceptFlags
 	attempts int
 	deadline timeFlag
@@ -43,16 +44,18 @@ holds a lease and, where slots are configured, one of its user's slots. The comm
 files and signals. On Windows the console sends Ctrl-C and Ctrl-Break to both, and a run that is killed
 takes its command with it.
 
-Calls of the command to known providers pass the gate: their base-URL variables (ANTHROPIC_BASE_URL,
-OPENAI_BASE_URL, GOOGLE_GEMINI_BASE_URL, GITHUB_API_URL, ...) point to a proxy on this machine while
-it runs. A variable that is already set becomes the gate's upstream. --no-gate leaves them alone. At
-providers the gate trusts the certificates that the command trusts (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS,
-REQUESTS_CA_BUNDLE, ...), and those in upstream_ca of the configuration.
+Calls of the command to known providers can pass the gate: their base-URL variables (ANTHROPIC_BASE_URL,
+OPENAI_BASE_URL, GROQ_BASE_URL, GITHUB_API_URL, ...) point to a proxy on this machine while it runs. A
+variable that is already set becomes the gate's upstream. Of clients that are known to need it, such as
+codex and gemini, python and node, connections to their providers are intercepted: the command gets a
+proxy and a CA bundle (HTTPS_PROXY, SSL_CERT_FILE and others). Other connections are tunnelled unchanged.
+What goes past the gate is counted, and said at the end.
+At providers the gate trusts the certificates that the command trusts (SSL_CERT_FILE,
+NODE_EXTRA_CA_CERTS, REQUESTS_CA_BUNDLE, ...), and those in upstream_ca of the configuration.
 
-With --intercept programs without such a setting pass the gate too. The command gets a proxy
-(HTTPS_PROXY, HTTP_PROXY, ALL_PROXY) and a CA bundle (SSL_CERT_FILE and others) of its own, and base-URL
-variables stay as they are. Only gated hosts are decrypted: those of known providers and of configured
-upstreams. Other hosts are tunnelled unchanged; --only-gated refuses them. docs/intercept.md has the rest.
+--intercept intercepts what any command sends to gated hosts: those of known providers and of configured
+upstreams. Base-URL variables then stay as they are, and --only-gated refuses other hosts. --no-intercept
+decrypts nothing, and --no-gate changes nothing at all. intercept: in the configuration is the default.
 
 Without --resource it takes a turn at the only resource of the configuration if that has neither a
 provider nor an upstream: then it counts the starts of commands. An API counts requests, and no start,
@@ -71,7 +74,7 @@ work, or given up; 77 refused; 78 bad configuration.`,
 		Example: `  sluice run -- ./nightly.sh
   sluice run --resource github --agent indexer --class p1 -- gh repo sync
   sluice run --resource search-api --scatter 5m --attempts 3 -- python fetch.py
-  sluice run --intercept -- gh pr list`,
+  sluice run --intercept -- ./agent --verbose`,
 		Args: commandAfterDashes,
 	}
 	addIdentity(cmd)
@@ -85,7 +88,8 @@ work, or given up; 77 refused; 78 bad configuration.`,
 	flags.Var(&f.deadline, "deadline", "the last attempt starts before this time is over; else as configured")
 	flags.Var(&f.scatter, "scatter", "spread commands that would start together over this time: those of the same resource, or those without one")
 	flags.BoolVar(&f.noGate, "no-gate", false, "do not point the command's clients to the gate: only its start is gated")
-	flags.BoolVar(&f.catch, "intercept", false, "gate calls of programs without a base-URL setting: be the command's proxy, and decrypt what goes to gated hosts")
+	flags.BoolVar(&f.catch, "intercept", false, "decrypt and gate all connections of the command to gated hosts, by being its proxy; else only those of clients that need it")
+	flags.BoolVar(&f.leave, "no-intercept", false, "decrypt nothing: calls pass the gate by base-URL variables only")
 	f.caught.add(cmd)
 	flags.BoolVar(&f.quiet, "quiet", false, "print only errors")
 	completeFlag(cmd, "resource", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -124,16 +128,14 @@ func (f *runFlags) check(cmd *cobra.Command) error {
 		return bad("resource", "it is empty")
 	case f.catch && f.noGate:
 		return bad("intercept", "it does not go together with --no-gate")
+	case f.catch && f.leave:
+		return bad("intercept", "it does not go together with --no-intercept")
+	case f.catch:
+		f.caught.mode = config.InterceptOn
+	case f.leave:
+		f.caught.mode = config.InterceptOff
 	}
-	return f.caught.need(cmd, "intercept", f.catch)
-}
-
-// intercept returns how calls are intercepted, or nil if they are not.
-func (f *runFlags) intercept() *interceptFlags {
-	if !f.catch {
-		return nil
-	}
-	return &f.caught
+	return f.caught.need(cmd, "intercept", f.catch || !f.noGate && !f.leave && configName(cmd, nil) != "") // the configuration may say so
 }
 
 func (f *runFlags) run(cmd *cobra.Command, argv []string) error {
@@ -144,7 +146,13 @@ func (f *runFlags) run(cmd *cobra.Command, argv []string) error {
 	if err != nil {
 		return err
 	}
-	resource, err := f.onlyResource(cmd)
+	var g *runGate
+	if !f.noGate {
+		if g, err = newRunGate(cmd, argv, &f.caught); err != nil {
+			return err
+		}
+	}
+	resource, err := f.onlyResource(cmd, g)
 	if err != nil {
 		return err
 	}
@@ -163,9 +171,8 @@ func (f *runFlags) run(cmd *cobra.Command, argv []string) error {
 	if err != nil {
 		return err
 	}
-	var g *runGate
-	if !f.noGate {
-		if g, err = newRunGate(cmd, f.intercept()); err != nil {
+	if g != nil {
+		if err := g.start(&f.caught, s.log.Add); err != nil {
 			return err
 		}
 		defer g.closeAfter(s)
@@ -213,7 +220,7 @@ func (f *runFlags) allResources(cmd *cobra.Command) ([]string, error) {
 }
 
 // onlyResource returns the resource to take a turn at: none or one.
-func (f *runFlags) onlyResource(cmd *cobra.Command) ([]string, error) {
+func (f *runFlags) onlyResource(cmd *cobra.Command, g *runGate) ([]string, error) {
 	if f.resource != "" {
 		return []string{f.resource}, nil
 	}
@@ -240,7 +247,7 @@ func (f *runFlags) job(cmd *cobra.Command, s *session, resource string, argv []s
 	if err != nil {
 		return job{}, err
 	}
-	j := job{argv: argv, wait: time.Duration(f.ask.wait), waitsFor: f.waitsFor, newWork: f.newWork, scatter: time.Duration(f.scatter), catch: f.intercept(), waitGiven: cmd.Flags().Changed("wait")}
+	j := job{argv: argv, wait: time.Duration(f.ask.wait), waitsFor: f.waitsFor, newWork: f.newWork, scatter: time.Duration(f.scatter), catch: f.caught, waitGiven: cmd.Flags().Changed("wait")}
 	if j.req, err = f.ask.request(cmd, s, resource, who); err != nil {
 		return job{}, err
 	}
@@ -302,12 +309,17 @@ func (r *runner) conduct(ctx context.Context) (result, error) {
 		what = "takes no turn (no --resource)"
 	}
 	r.say("sluice: agent %s, class %s, %s; store %s", r.req.Agent, r.s.className(r.req.Class), what, r.s.store)
-	if r.gate != nil {
-		how := "pass the gate on"
-		if r.gate.forward != nil {
-			how = "are intercepted and pass the gate on"
-		}
-		r.say("sluice: calls to %s %s %s", strings.Join(r.gate.gated(), ", "), how, r.gate.at())
+	if r.gate == nil {
+		return r.run(stop)
 	}
-	return r.run(stop)
+	if line := r.gate.announce(); line != "" {
+		r.say("sluice: %s", line)
+	}
+	res, err := r.run(stop)
+	if r.sent > 0 {
+		if line := r.gate.sum(r.req.Resource != ""); line != "" {
+			r.say("sluice: %s", line)
+		}
+	}
+	return res, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,52 +19,42 @@ import (
 
 	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/daemon"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/framing"
 	"github.com/sluicehq/sluice/proxy"
+	"github.com/sluicehq/sluice/proxy/forward"
 )
-
-// clients lists the environment variables that tell the clients of providers where to send, and the suffix that each
-// expects after the provider's address.
-var clients = []struct{ provider, variable, suffix string }{
-	{"anthropic", "ANTHROPIC_BASE_URL", ""},
-	{"openai", "OPENAI_BASE_URL", "/v1"},
-	{"openai", "OPENAI_API_BASE", "/v1"},
-	{"gemini", "GOOGLE_GEMINI_BASE_URL", ""},
-	{"groq", "GROQ_BASE_URL", ""},
-	{"github", "GITHUB_API_URL", ""},
-}
-
-func hasClients(provider string) bool {
-	for _, c := range clients {
-		if c.provider == provider {
-			return true
-		}
-	}
-	return false
-}
 
 // runHeaderWithin is how long the child may take to send the header of a request.
 const runHeaderWithin = 30 * time.Second
 
-// runGate is a gate for one child: a proxy on its own port, for as long as the child lives. It opens a resource when
-// the child first sends to it.
+// runGate is a gate for one child: a proxy on its own port, and a forward proxy where one is needed, for as long as the
+// child lives. It opens a resource when the child first sends to it.
 type runGate struct {
 	cmd       *cobra.Command
 	file      *config.File
-	names     map[string]string // resources that clients are pointed to, by provider
+	way       runWay
+	names     map[string]string // the resource of each provider
 	upstreams map[string]string // of resources whose variable was already set
 	bare      map[string]bool   // variables that were set without the usual suffix
-	listener  net.Listener
-	done      chan error
-	cut       context.CancelFunc
 
-	outlet  *outlet      // to providers
-	forward *interceptor // nil if clients are pointed to the gate itself
-	user    string       // of the run's agent; empty means the configured one
+	listener net.Listener // nil if no variable points to it
+	done     chan error
+	cut      context.CancelFunc
+	forward  *interceptor // nil if nothing is decrypted or watched
+	user     string       // of the run's agent; empty means the configured one
+	past     *pastGate
+	outlet   *outlet // to providers
 
 	mu   sync.Mutex
-	open map[string]*openDoor
+	open map[doorKey]*openDoor
 	over bool
+}
+
+// doorKey is a resource, with the upstream that a variable states, or with its own.
+type doorKey struct {
+	resource string
+	own      bool
 }
 
 // openDoor is a resource that the child has sent to.
@@ -73,56 +64,49 @@ type openDoor struct {
 	daemon  *daemon.Daemon
 }
 
-// newRunGate opens a gate for a child. It returns nil if no client could be pointed to it. With intercept it decrypts
-// the child's connections to gated hosts, instead of pointing clients to itself.
-func newRunGate(cmd *cobra.Command, intercept *interceptFlags) (*runGate, error) {
-	if intercept != nil {
-		f, err := configOf(cmd)
-		if err != nil {
-			return nil, err
-		}
-		g := gateOf(cmd, f)
-		if g.outlet, err = newOutlet(f, nil, proxyOf()); err != nil { // the bundle of certificates comes with the warnings
-			return nil, configFailure(err)
-		}
-		return g, g.intercept(*intercept)
-	}
-	f, err := selectedConfig(cmd, nil)
+// newRunGate prepares a gate for a command, for the resources of the configuration and of built-in providers. start opens
+// it.
+func newRunGate(cmd *cobra.Command, argv []string, flags *interceptFlags) (*runGate, error) {
+	f, err := configOf(cmd)
 	if err != nil {
 		return nil, err
 	}
-	g := gateOf(cmd, f)
-	if len(g.names) == 0 {
-		return nil, nil
-	}
-	if g.outlet, err = newOutlet(f, notesOf(cmd), nil); err != nil {
-		return nil, configFailure(err)
-	}
-	return g, g.listen()
-}
-
-// gateOf returns a gate for the resources of a configuration and of built-in providers.
-func gateOf(cmd *cobra.Command, f *config.File) *runGate {
 	f.AddPresets()
-	g := &runGate{cmd: cmd, file: f, names: map[string]string{}, upstreams: map[string]string{}, bare: map[string]bool{}, open: map[string]*openDoor{}, done: make(chan error, 1)}
+	g := &runGate{cmd: cmd, file: f, names: map[string]string{}, upstreams: map[string]string{}, bare: map[string]bool{}, open: map[doorKey]*openDoor{}, done: make(chan error, 1)}
 	for name, r := range f.Resources {
-		if was, there := g.names[r.Provider]; !there || r.Provider == name || was != r.Provider && name < was {
+		if was, there := g.names[r.Provider]; r.Provider != "" && (!there || r.Provider == name || was != r.Provider && name < was) {
 			g.names[r.Provider] = name
 		}
 	}
-	maps.DeleteFunc(g.names, func(provider, _ string) bool { return !hasClients(provider) })
-	for _, c := range clients {
-		name, there := g.names[c.provider]
-		if at := strings.TrimSuffix(os.Getenv(c.variable), "/"); there && at != "" {
-			trimmed, had := strings.CutSuffix(at, c.suffix)
-			if g.bare[c.variable] = !had; g.upstreams[name] == "" {
-				if g.upstreams[name] = trimmed; !had && strings.Count(trimmed, "/") == len("//") {
-					g.upstreams[name] += "/" // a server without the usual prefix: paths stay as they are written
-				}
-			}
+	if err := g.chooseWay(argv, flags); err != nil {
+		return nil, err
+	}
+	log := notesOf(cmd)
+	if len(g.way.decrypted.Addresses()) > 0 {
+		log = nil // the bundle of certificates comes with the same warnings
+	}
+	if g.outlet, err = newOutlet(f, log, proxyOf(gateUser)); err != nil {
+		return nil, configFailure(err)
+	}
+	return g, nil
+}
+
+// start opens the gate. Events are told to tell.
+func (g *runGate) start(flags *interceptFlags, tell func(inspect.Event)) error {
+	g.past = newPastGate(g.aside, tell)
+	if len(g.way.bases) > 0 {
+		if err := g.listen(); err != nil {
+			return err
 		}
 	}
-	return g
+	if len(g.way.decrypted.Addresses())+len(g.way.watched.Addresses()) == 0 {
+		return nil
+	}
+	err := g.intercept(flags)
+	if err != nil {
+		_ = g.close() // the error tells more
+	}
+	return err
 }
 
 // listen serves the child on a port.
@@ -153,10 +137,12 @@ func (g *runGate) close() error {
 	var errs []error
 	if g.forward != nil {
 		errs = append(errs, g.forward.close())
-	} else {
+	}
+	if g.listener != nil {
 		g.cut()
 		<-g.done
 	}
+	g.past.close()
 	g.mu.Lock()
 	g.over = true
 	open := slices.Collect(maps.Values(g.open))
@@ -188,14 +174,16 @@ func (g *runGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(name, "@") {
 		name, _, _ = strings.Cut(rest, "/")
 	}
+	own := false
 	if in := proxy.InterceptedOf(r); in != nil {
-		name = in.Resource
+		name, own = in.Resource, in.Own
 	}
-	d, err := g.door(name)
+	d, err := g.door(doorKey{name, own})
 	if err != nil {
 		http.Error(w, "sluice: "+err.Error(), http.StatusBadGateway)
 		return
 	}
+	g.past.passed(name)
 	if g.user != "" && r.Header.Get(userHeader) == "" { // a base URL has no place for it
 		r.Header.Set(userHeader, g.user)
 	}
@@ -205,7 +193,11 @@ func (g *runGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // userHeader names the user of a request. The proxy removes it.
 const userHeader = "X-Sluice-User"
 
-func (g *runGate) door(name string) (http.Handler, error) {
+func (g *runGate) door(key doorKey) (http.Handler, error) {
+	name, upstreams := key.resource, g.upstreams
+	if key.own {
+		upstreams = nil
+	}
 	if _, ok := g.file.Resources[name]; !ok {
 		return nil, fmt.Errorf("unknown resource %.80q", name)
 	}
@@ -214,10 +206,10 @@ func (g *runGate) door(name string) (http.Handler, error) {
 		g.mu.Unlock()
 		return nil, errors.New("the gate is closed")
 	}
-	d := g.open[name]
+	d := g.open[key]
 	if d == nil {
 		d = &openDoor{}
-		g.open[name] = d
+		g.open[key] = d
 	}
 	g.mu.Unlock()
 	d.mu.Lock()
@@ -229,52 +221,61 @@ func (g *runGate) door(name string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.daemon, err = session.daemon(&daemon.Options{Upstreams: g.upstreams, Base: g.outlet.transport(), Behind: withinIntercept()}); err != nil {
+	if d.daemon, err = session.daemon(&daemon.Options{Upstreams: upstreams, Base: g.outlet.transport(), Behind: withinIntercept(cmp.Or(upstreams[name], g.file.UpstreamOf(name)))}); err != nil {
 		return nil, errors.Join(err, session.close())
 	}
 	d.session = session
 	return d.daemon, nil
 }
 
-// variables returns the environment variables that point the child's clients to the gate, with the agent in the path.
+// sum says in one line what went past the gate, or that nothing passed it; it returns "" if all is well. A command that took
+// a turn need not send anything through the gate.
+func (g *runGate) sum(turn bool) string {
+	if g.listener == nil && g.forward == nil {
+		return ""
+	}
+	hint := "sluice run --intercept -- COMMAND gates them"
+	switch {
+	case g.way.mode == config.InterceptOff && g.way.client.Intercepts():
+		hint = "without --no-intercept they are gated"
+	case g.forward != nil && g.forward.distrusted.Load():
+		hint = "the command does not trust the gate's certificate (docs/intercept.md)"
+	}
+	return g.past.summary(hint, turn)
+}
+
+// variables returns the environment variables that lead the child's calls to the gate: base URLs with the agent in the
+// path, and proxies.
 func (g *runGate) variables(agent, class, user string) (vars []variable) {
 	g.user = user // the child, whose requests read it, does not run yet
-	if g.forward != nil {
-		return g.forward.variables(agent, class)
-	}
 	who := url.PathEscape(agent)
 	if class != "" {
 		who += ":" + url.PathEscape(class)
 	}
-	for _, c := range clients {
-		suffix := c.suffix
-		if g.bare[c.variable] {
+	for _, b := range g.way.bases {
+		suffix := b.Suffix
+		if g.bare[b.Variable] {
 			suffix = ""
 		}
-		if name, ok := g.names[c.provider]; ok {
-			vars = append(vars, variable{c.variable, fmt.Sprintf("http://%s/@%s/%s%s", g.listener.Addr(), who, url.PathEscape(name), suffix)})
-		}
+		vars = append(vars, variable{b.Variable, fmt.Sprintf("http://%s/@%s/%s%s", g.listener.Addr(), who, url.PathEscape(g.names[b.Provider]), suffix)})
 	}
-	for _, name := range []string{"NO_PROXY", "no_proxy"} { // the gate is on this machine, and not behind a proxy
-		if os.Getenv("HTTP_PROXY")+os.Getenv("http_proxy")+os.Getenv("ALL_PROXY")+os.Getenv("all_proxy") != "" {
-			vars = append(vars, variable{name, strings.Trim(os.Getenv(name)+",127.0.0.1", ",")})
+	if g.forward != nil {
+		return append(vars, g.forward.variables(agent, class)...)
+	}
+	if g.listener != nil { // which is on this machine, and not behind a proxy
+		for _, name := range forward.NoProxyVariables() {
+			vars = append(vars, variable{name, thisMachine + commaBefore(forward.NoProxyOf(os.Getenv))})
 		}
 	}
 	return vars
 }
 
-// gated returns the resources that pass the gate.
-func (g *runGate) gated() []string {
-	if g.forward != nil {
-		return g.forward.origins.Resources()
-	}
-	return slices.Sorted(maps.Values(g.names))
-}
+// thisMachine lists the names of this machine in a NO_PROXY.
+const thisMachine = "localhost,127.0.0.1,::1"
 
-// at returns the address that the gate listens on.
-func (g *runGate) at() string {
-	if g.forward != nil {
-		return g.forward.listener.Addr().String()
+func commaBefore(list string) string {
+	if list == "" {
+		return ""
 	}
-	return g.listener.Addr().String()
+	return "," + list
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/config"
 	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/retry"
 )
@@ -28,7 +29,7 @@ type job struct {
 	newWork  bool
 	scatter  time.Duration
 	walls    retry.Policy
-	catch    *interceptFlags // nil if calls are not intercepted
+	catch    interceptFlags
 }
 
 // letter returns the job as a dead letter, without its outcome.
@@ -38,9 +39,10 @@ func (j *job) letter() deadletter.Entry {
 		Emergency: j.req.Emergency, Argv: deadletter.Texts(j.argv), Wait: deadletter.Millis(j.wait), TTL: deadletter.Millis(j.req.TTL),
 		Most: j.walls.Attempts, Deadline: deadletter.Millis(j.walls.Deadline), WaitsFor: j.waitsFor, NewWork: j.newWork,
 	}
-	if c := j.catch; c != nil {
+	if c := &j.catch; c.mode == config.InterceptOn || c.onlyGated || len(c.tunnel) > 0 {
 		e.Intercept = &deadletter.Intercept{OnlyGated: c.onlyGated, Tunnel: c.tunnel}
 	}
+	e.NoIntercept = j.catch.mode == config.InterceptOff
 	for _, a := range j.req.Cost {
 		if e.Cost == nil {
 			e.Cost = map[string]int64{}
@@ -64,12 +66,15 @@ func jobOf(e *deadletter.Entry, walls retry.Policy) job {
 	return j
 }
 
-// interceptOf returns how the calls of a dead letter's command are intercepted, or nil if they are not.
-func interceptOf(e *deadletter.Entry) *interceptFlags {
-	if e.Intercept == nil {
-		return nil
+// interceptOf returns how the calls of a dead letter's command are intercepted.
+func interceptOf(e *deadletter.Entry) interceptFlags {
+	switch {
+	case e.Intercept != nil:
+		return interceptFlags{mode: config.InterceptOn, onlyGated: e.Intercept.OnlyGated, tunnel: e.Intercept.Tunnel}
+	case e.NoIntercept:
+		return interceptFlags{mode: config.InterceptOff}
 	}
-	return &interceptFlags{onlyGated: e.Intercept.OnlyGated, tunnel: e.Intercept.Tunnel}
+	return interceptFlags{}
 }
 
 // Environment variables for a child.

@@ -246,6 +246,7 @@ func (s *session) daemon(o *daemon.Options) (*daemon.Daemon, error) {
 		}
 		return list
 	}
+	o.Past = s.pastReader()
 	o.Version = buildVersion(debug.ReadBuildInfo()).Version
 	d, err := daemon.New(*o)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"net"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
@@ -41,10 +42,10 @@ func (f *forwardFlags) check(cmd *cobra.Command) error {
 // through returns the proxy on the way to providers. That is not the forward proxy itself, which the environment may
 // name. Nil means the default.
 func (f *forwardFlags) through() func(*url.URL) (*url.URL, error) {
-	if f.address == "" {
+	if f.address == "" && os.Getenv(envForward) == "" {
 		return nil
 	}
-	return proxyOf(f.address)
+	return proxyOf(gateUser, f.address)
 }
 
 // open listens, and puts the forward proxy in front of the daemon.
@@ -81,7 +82,7 @@ func (f *forwardFlags) open(cmd *cobra.Command, s *session, d *daemon.Daemon, ce
 			left, _ := all.Without(f.tunnel)
 			return left
 		},
-		Proxy: proxyOf(f.address, f.listener.Addr().String()), Roots: func() *x509.CertPool { return s.outlet.Load().roots.Pool() },
+		Proxy: proxyOf(gateUser, f.address, f.listener.Addr().String()), Roots: func() *x509.CertPool { return s.outlet.Load().roots.Pool() },
 	})
 	if bare := f.notCovered(d.Origins()); len(bare) > 0 {
 		s.notes.Warn("the certificate authority does not cover " + strings.Join(bare, ", ") + ": their clients are refused; sluice ca rotate makes one that does")

@@ -41,6 +41,7 @@ shows the same live.`,
 					s.nameModels(&st, time.Now())
 					s.nameUsers(st.Agents, time.Now())
 					turnedAway = s.countRefused(ctx, s.resourceNames(), time.Now())
+					s.addPast(&st)
 				}
 				return st, err
 			})

@@ -76,7 +76,7 @@ func isIdle(r *inspect.ResourceStatus) bool {
 	if slices.ContainsFunc(r.Limits, func(l inspect.LimitStatus) bool { return l.Used > 0 }) {
 		return false
 	}
-	return r.State == inspect.StateIdle && r.Sent == 0 && r.InFlight == 0 && r.AllWaiting() == 0 && !slices.ContainsFunc(r.Gates, holds) && r.Last429 == nil && r.PausedUntil == nil &&
+	return r.State == inspect.StateIdle && r.Sent == 0 && len(r.PastHosts) == 0 && r.InFlight == 0 && r.AllWaiting() == 0 && !slices.ContainsFunc(r.Gates, holds) && r.Last429 == nil && r.PausedUntil == nil &&
 		r.Outage == nil && r.SilentMembers == 0
 }
 
@@ -113,6 +113,9 @@ func (s *screen) resource(r *inspect.ResourceStatus, classes []string) {
 		s.line("  %s", s.pause(&g))
 	}
 	s.line("  %s", strings.Join(s.facts(r, classes), ", "))
+	if len(r.PastHosts) > 0 {
+		s.line("  %s", s.Paint(show.Amber, "past the gate: "+pastText(r.PastHosts)+" in 1h"))
+	}
 	if silence := s.silence(r); silence != "" {
 		s.line("  %s", silence)
 	}

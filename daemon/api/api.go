@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/history"
 	"github.com/sluicehq/sluice/internal/money"
 	"github.com/sluicehq/sluice/provider"
@@ -66,6 +67,8 @@ type Options struct {
 	// Rejected returns a list of the requests that the gate has lately refused: to one resource or, if it is empty, to
 	// all; of one agent or of all. Nil means that none are known.
 	Rejected func(resource, agent string) any
+	// Past adds to a status which connections of commands went past the gate. Nil means that none are known.
+	Past func(*inspect.Status)
 	// EventLog returns the name of the event log that Report and Rejected read, followed by the labels of the events that
 	// they count. It is in the header Sluice-Event-Log, so that a client with events of its own adds only what is not
 	// counted yet. Nil means that no event log is read.

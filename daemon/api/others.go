@@ -63,10 +63,13 @@ func (a *API) OthersStatus(ctx context.Context) inspect.Status { return a.others
 
 // Status returns the response of GET /v1/status: the status of the gate, followed by the pools that the configuration
 // does not name.
-func (a *API) Status(ctx context.Context) (inspect.Status, error) {
-	s, err := a.Gate.Status(ctx)
+func (a *API) Status(ctx context.Context) (s inspect.Status, err error) {
+	s, err = a.Gate.Status(ctx)
 	if err != nil {
 		return s, err
+	}
+	if a.Past != nil {
+		defer func() { a.Past(&s) }()
 	}
 	for i := range s.Resources {
 		if s.Resources[i].Outage != nil { // the store cannot be read

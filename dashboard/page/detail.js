@@ -75,7 +75,15 @@ function remarks(r, now) {
   if (r.silent_members > 0) {
     list.push({ key: 'silent', say: count(r.silent_members) + ' of ' + count(r.members) + (r.silent_members === 1 ? ' processes is silent: its share is withheld' : ' processes are silent: their shares are withheld'), until: '', text: '' });
   }
+  if (r.past_gate > 0) list.push({ key: 'past', say: 'Past the gate in the last hour:', until: '', text: pastWords(r) + '; sluice run --intercept -- COMMAND gates them' });
   return list.slice(0, 12).map((n) => ({ ...n, left: n.until ? until(n.until, now).replace(/^in /, '') + ' left' : '' }));
+}
+
+// pastWords lists connections of commands that ignore their base URL, the most first.
+function pastWords(r) {
+  const hosts = Object.entries(r.past_hosts ?? {}).sort(([, a], [, b]) => b - a);
+  const shown = hosts.slice(0, 3).map(([host, n], i) => (i ? count(n) : some(n, 'connection')) + ' to ' + clean(host, 60));
+  return shown.join(', ') + (hosts.length > 3 ? ' and more' : '');
 }
 
 function makeRemark() {

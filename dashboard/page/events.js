@@ -11,12 +11,12 @@ const quiet = new Set(['send', 'answer', 'usage', 'cancel', 'would_wait']);
 
 const titles = words({
   send: 'sent', answer: 'answered', usage: 'used', cancel: 'given back', throttled: '429', pause: 'paused', resume: 'resumed', refused: 'refused',
-  would_wait: 'would wait', lease_lost: 'lease lost', taken_over: 'moved', store_lost: 'store lost', store_back: 'store back', dropped: 'left out', budget: 'budget used up', upstream_error: 'no answer',
+  would_wait: 'would wait', lease_lost: 'lease lost', taken_over: 'moved', store_lost: 'store lost', store_back: 'store back', dropped: 'left out', budget: 'budget used up', upstream_error: 'no answer', past_gate: 'past the gate',
 });
 // Shape and colour of each kind: those of the state that it leads to.
 const looks = words({
   throttled: 'paused', pause: 'paused', refused: 'queueing', lease_lost: 'degraded', taken_over: 'idle', store_lost: 'degraded', dropped: 'idle', budget: 'paused',
-  resume: 'flowing', store_back: 'flowing', memory_lost: 'degraded', memory_back: 'flowing', upstream_lost: 'failing', upstream_back: 'flowing', failing: 'failing', recovered: 'flowing', upstream_error: 'failing',
+  resume: 'flowing', store_back: 'flowing', memory_lost: 'degraded', memory_back: 'flowing', upstream_lost: 'failing', upstream_back: 'flowing', failing: 'failing', recovered: 'flowing', upstream_error: 'failing', past_gate: 'degraded',
 });
 
 // modes are what a process does without its store.
@@ -24,7 +24,7 @@ const modes = words({ share: 'it holds requests for 3 s, then goes on within its
 
 // calm reports a change of state that is everyday work.
 const everyday = new Set(['idle', 'flowing', 'queueing']);
-const calm = (e) => e.event === 'state' && everyday.has(e.state) && everyday.has(e.was);
+const calm = (e) => e.event === 'past_gate' && !e.host || e.event === 'state' && everyday.has(e.state) && everyday.has(e.was);
 const groups = words({
   refusals: (e) => e.event === 'throttled' || e.event === 'refused',
   pauses: (e) => e.event === 'pause' || e.event === 'resume',
@@ -117,6 +117,7 @@ function item(e, now) {
 function details(e) {
   const said = [];
   if (e.event === 'dropped') return count(e.count ?? 0) + ' more events' + (e.reason ? ' of the kind ' + clean(e.reason, 20) : '') + ' were not kept';
+  if (e.event === 'past_gate') return e.host ? (e.count === 1 ? '1 connection to ' : count(e.count ?? 0) + ' connections to ') + clean(e.host, 60) : 'calls of a command are watched';
   if (e.event === 'state') return [e.reason && clean(e.reason, 200), 'was ' + clean(e.was || 'not known', 20) + (e.for_ms > 0 ? ' for ' + span(e.for_ms) : '')].filter(Boolean).join('; ');
   if (e.class) said.push(clean(e.class, 20));
   if (e.model) said.push(clean(e.model, 40));

@@ -5,12 +5,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/upstream"
@@ -29,14 +29,16 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request, client Client) 
 		refuse(w, http.StatusBadRequest, "CONNECT needs HOST:PORT", "")
 		return
 	}
-	site := s.o.Origins().find(host, port)
+	site, agent := s.o.Origins().find(host, port), r.UserAgent()
 	switch {
+	case site != nil && (client.Anonymous || s.o.Yield && s.trust.refuses(site.host, agent)):
+		s.tunnel(w, r, host, port, client, site)
 	case site != nil:
-		s.intercept(w, site, port, client)
+		s.intercept(w, site, port, agent, client)
 	case s.o.OnlyGated:
 		refuseUngated(w, r.Host)
 	default:
-		s.tunnel(w, r, host, port, client)
+		s.tunnel(w, r, host, port, client, s.o.Watched().find(host, port))
 	}
 }
 
@@ -46,7 +48,7 @@ func isHost(host string) bool {
 }
 
 // intercept answers in place of a gated host.
-func (s *Server) intercept(w http.ResponseWriter, site *site, port string, client Client) {
+func (s *Server) intercept(w http.ResponseWriter, site *site, port, agent string, client Client) {
 	var leaf *tls.Certificate
 	if site.tls {
 		var err error
@@ -63,7 +65,7 @@ func (s *Server) intercept(w http.ResponseWriter, site *site, port string, clien
 	if err != nil {
 		return
 	}
-	c.host, c.port, c.client = site.host, port, client
+	c.host, c.port, c.agent, c.client = site.host, port, agent, client
 	s.handOver(c, leaf)
 }
 
@@ -89,29 +91,17 @@ func (s *Server) handOver(c *conn, leaf *tls.Certificate) {
 	t := tls.Server(c, tlsConfig(leaf))
 	if err := t.HandshakeContext(ctx); err != nil {
 		_ = c.Close()
-		s.notTrusted(c.host, err)
+		s.notTrusted(c, err)
 		return
 	}
+	c.shaken = time.Now()
 	s.encrypted.put(t)
 }
 
-// notTrusted logs, once for each host, that a client refuses the certificate.
-func (s *Server) notTrusted(host string, err error) {
-	var op *net.OpError
-	if !errors.As(err, &op) || op.Op != "remote error" || !strings.Contains(op.Err.Error(), "certificate") {
-		s.o.Log.Debug("a handshake failed", "host", host, "error", err)
-		return
-	}
-	if _, told := s.refused.LoadOrStore(host, true); !told {
-		s.o.Log.Warn(fmt.Sprintf("a client refuses the gate's certificate for %s (%v): it does not read the CA bundle, or expects one certificate only; "+
-			"--tunnel %s leaves this host out", host, op.Err, host))
-	}
-}
-
-// tunnel connects a client to a host that is not gated, and copies bytes both ways.
-func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, host, port string, client Client) {
+// tunnel connects a client to a host, and copies bytes both ways. If the host is that of a resource, site says so.
+func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, host, port string, client Client, site *site) {
 	ctx, cancel := context.WithTimeout(r.Context(), dialWithin)
-	there, err := s.dial(ctx, host, port, client.Near)
+	there, err := s.dial(ctx, host, port, client)
 	cancel()
 	if err != nil {
 		refuseReach(w, net.JoinHostPort(host, port), err)
@@ -121,6 +111,9 @@ func (s *Server) tunnel(w http.ResponseWriter, r *http.Request, host, port strin
 	if err != nil {
 		_ = there.Close()
 		return
+	}
+	if site != nil {
+		s.o.Past(client, site.resource(), site.host)
 	}
 	s.tunnels.join(here, there)
 }
@@ -168,7 +161,10 @@ type conn struct {
 	net.Conn
 	in         *bufio.Reader
 	host, port string // the host that the client connected to
+	agent      string // the User-Agent of its CONNECT; most programs send one
 	client     Client
+	shaken     time.Time   // when its handshake was over
+	used       atomic.Bool // by a request
 }
 
 func (c *conn) Read(p []byte) (int, error) { return c.in.Read(p) }

@@ -15,6 +15,10 @@ type Client struct {
 	// Near marks a client on this machine. Only such a client may connect to addresses of this machine and of private
 	// networks.
 	Near bool
+	// Anonymous marks a client without credentials, which gets tunnels alone; see [Options.Anonymous].
+	Anonymous bool
+	// Gate marks a gate of another run, whose connections that run has counted.
+	Gate bool
 }
 
 // Credentials is the content of Proxy-Authorization: a bearer token, or the user and password of the proxy's URL.

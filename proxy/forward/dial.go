@@ -86,25 +86,40 @@ func nameAllowed(host string) error {
 }
 
 // dial connects to a host that is not gated: directly, or through the proxy of the environment.
-func (s *Server) dial(ctx context.Context, host, port string, near bool) (net.Conn, error) {
+func (s *Server) dial(ctx context.Context, host, port string, client Client) (net.Conn, error) {
 	address := net.JoinHostPort(host, port)
-	if !near {
+	if !client.Near {
 		if err := nameAllowed(host); err != nil {
 			return nil, err
 		}
 	}
-	through, err := s.o.Proxy(&url.URL{Scheme: "https", Host: address})
+	choose := s.o.Proxy
+	if client.Anonymous {
+		choose = s.withoutPassword
+	}
+	through, err := choose(&url.URL{Scheme: "https", Host: address})
 	if err != nil {
 		return nil, fmt.Errorf("%w cannot be read", errProxy) // the value may hold a password
 	}
 	if through == nil {
-		return dialer(near).DialContext(ctx, "tcp", address)
+		return dialer(client.Near).DialContext(ctx, "tcp", address)
 	}
 	c, err := s.dialThrough(ctx, through, address)
 	if err != nil {
 		return nil, fmt.Errorf("%w, %s: %w", errProxy, through.Host, err)
 	}
 	return c, nil
+}
+
+// withoutPassword returns the proxy for a URL without its user: the credentials are the command's, and not everybody's.
+func (s *Server) withoutPassword(u *url.URL) (*url.URL, error) {
+	p, err := s.o.Proxy(u)
+	if err != nil || p == nil || p.User == nil {
+		return p, err
+	}
+	bare := *p
+	bare.User = nil
+	return &bare, nil
 }
 
 // dialThrough connects to a host through a proxy.

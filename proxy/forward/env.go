@@ -23,23 +23,34 @@ func ProxyVariables() []string {
 	return []string{envHTTPS, envHTTP, envAll, strings.ToLower(envHTTPS), strings.ToLower(envHTTP), strings.ToLower(envAll)}
 }
 
+// EncryptedProxyVariables returns those that name a proxy for HTTPS alone.
+func EncryptedProxyVariables() []string { return []string{envHTTPS, strings.ToLower(envHTTPS)} }
+
+// HasPlainProxy reports whether the environment names a proxy for plain HTTP.
+func HasPlainProxy(getenv func(string) string) bool { return first(getenv, envHTTP, envAll) != "" }
+
+// NoProxyOf returns the hosts that the environment lists to reach without a proxy.
+func NoProxyOf(getenv func(string) string) string { return first(getenv, envNo) }
+
+// first returns the first variable that is set, in upper or lower case.
+func first(getenv func(string) string, names ...string) string {
+	for _, name := range names {
+		for _, n := range []string{name, strings.ToLower(name)} {
+			if v := getenv(n); v != "" {
+				return v
+			}
+		}
+	}
+	return ""
+}
+
 // NoProxyVariables returns the environment variables that list hosts to reach without a proxy.
 func NoProxyVariables() []string { return []string{envNo, strings.ToLower(envNo)} }
 
 // FromEnvironment returns the proxy that the environment names for a URL, as net/http does, and uses ALL_PROXY if
 // nothing else is set. It ignores proxies at an address in not: a proxy must not be its own proxy.
 func FromEnvironment(getenv func(string) string, not ...string) func(*url.URL) (*url.URL, error) {
-	first := func(names ...string) string {
-		for _, name := range names {
-			for _, n := range []string{name, strings.ToLower(name)} {
-				if v := getenv(n); v != "" {
-					return v
-				}
-			}
-		}
-		return ""
-	}
-	c := httpproxy.Config{HTTPSProxy: first(envHTTPS, envAll), HTTPProxy: first(envHTTP, envAll), NoProxy: first(envNo)}
+	c := httpproxy.Config{HTTPSProxy: first(getenv, envHTTPS, envAll), HTTPProxy: first(getenv, envHTTP, envAll), NoProxy: first(getenv, envNo)}
 	choose := c.ProxyFunc()
 	return func(u *url.URL) (*url.URL, error) {
 		p, err := choose(u)
@@ -48,6 +59,12 @@ func FromEnvironment(getenv func(string) string, not ...string) func(*url.URL) (
 		}
 		return p, nil
 	}
+}
+
+// Usable reports whether the proxy that the environment names for a URL, if any, is of a kind that tunnels can go through.
+func Usable(through func(*url.URL) (*url.URL, error), u *url.URL) bool {
+	p, err := through(u)
+	return err == nil && (p == nil || slices.Contains([]string{"http", "https", "socks5", "socks5h"}, p.Scheme))
 }
 
 // NoProxy returns the entries of a NO_PROXY that exempt none of the gated addresses, which are hosts with ports.

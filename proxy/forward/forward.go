@@ -45,6 +45,10 @@ type Options struct {
 	// Admit identifies the sender of a request by its credentials. A client that it refuses gets a 407. Nil admits
 	// every client as one on this machine.
 	Admit func(r *http.Request) (Client, bool)
+	// Anonymous gives tunnels to clients on this machine that Admit refuses because they send no credentials: browsers take
+	// a proxy's address from the environment, and not its password. Nothing is decrypted for them, and no credentials of a
+	// further proxy are used. Programs that send credentials only when asked are asked for those of gated hosts.
+	Anonymous bool
 	// OnlyGated refuses connections to hosts that are not gated.
 	OnlyGated bool
 	// Proxy returns the proxy to use for a URL. Nil means no proxy.
@@ -54,6 +58,14 @@ type Options struct {
 	Roots func() *x509.CertPool
 	// Log records hosts whose clients refuse the certificate. Nil means no log.
 	Log *slog.Logger
+	// Yield leaves a host alone once a client has refused the certificate for it: that client's further connections to it
+	// are tunnelled. Without it the client is refused each time.
+	Yield bool
+	// Watched returns origins that are tunnelled like any other, but whose connections Past is told of. Nil means none.
+	Watched func() *Origins
+	// Past is called for each connection that is tunnelled to a watched origin, or to a gated one because of Yield. It must
+	// not block. Nil means that nobody counts.
+	Past func(client Client, resource, host string)
 }
 
 // Server is a forward proxy. Create it with New.
@@ -65,11 +77,11 @@ type Server struct {
 	end   context.CancelFunc
 
 	encrypted, plain *queue
-	near, far        way // for requests with an absolute URL to hosts that are not gated
+	near, far, bare  *way // for requests with an absolute URL to hosts that are not gated
 	running          sync.WaitGroup
 	upgrades         atomic.Int64 // requests with a WebSocket, open or being opened
 	tunnels          tunnels
-	refused          sync.Map // hosts whose refused certificate was already logged
+	trust            trust
 }
 
 // New returns a forward proxy. Close it after use.
@@ -86,6 +98,12 @@ func New(o Options) *Server {
 	if o.Proxy == nil {
 		o.Proxy = func(*url.URL) (*url.URL, error) { return nil, nil }
 	}
+	if o.Watched == nil {
+		o.Watched = func() *Origins { return nil }
+	}
+	if o.Past == nil {
+		o.Past = func(Client, string, string) {}
+	}
 	s := &Server{o: o, encrypted: newQueue(), plain: newQueue()}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	base := func(net.Listener) context.Context { return s.ctx }
@@ -97,10 +115,11 @@ func New(o Options) *Server {
 	s.outer.Protocols.SetHTTP1(true) // a tunnel needs the whole connection
 	s.inner = &http.Server{
 		Handler: http.HandlerFunc(s.decrypted), BaseContext: base, ReadHeaderTimeout: headerWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeaderBytes,
-		Protocols: new(http.Protocols), ErrorLog: quiet, ConnContext: withConn,
+		Protocols: new(http.Protocols), ErrorLog: quiet, ConnContext: withConn, ConnState: s.changed,
 	}
 	s.inner.Protocols.SetHTTP1(true)
 	s.inner.Protocols.SetHTTP2(true)
+	s.near, s.far, s.bare = &way{near: true, through: s.o.Proxy}, &way{}, &way{near: true, through: s.withoutPassword}
 	s.running.Go(func() { _ = s.inner.Serve(framing.ListenTLS(s.encrypted, headerWithin)) })
 	s.running.Go(func() { _ = s.inner.Serve(framing.Listen(s.plain)) })
 	return s
@@ -148,6 +167,7 @@ func (s *Server) Close() error {
 	s.tunnels.close()
 	s.near.close()
 	s.far.close()
+	s.bare.close()
 	s.running.Wait()
 	return err
 }
@@ -155,6 +175,9 @@ func (s *Server) Close() error {
 // serve serves one request to the proxy itself.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	client, ok := s.o.Admit(r)
+	if !ok && s.o.Anonymous && r.Header.Get("Proxy-Authorization") == "" {
+		client, ok = Client{Near: true, Anonymous: true}, !s.asks(r)
+	}
 	switch {
 	case r.Method != http.MethodConnect && !r.URL.IsAbs():
 		refuse(w, http.StatusBadRequest, "this is a forward proxy, which takes CONNECT and requests with a whole URL", "name it in HTTPS_PROXY and HTTP_PROXY")
@@ -183,6 +206,9 @@ func (s *Server) whole(w http.ResponseWriter, r *http.Request, client Client) {
 	if s.o.OnlyGated {
 		refuseUngated(w, r.URL.Host)
 		return
+	}
+	if site := s.o.Watched().find(host, port); site != nil {
+		s.o.Past(client, site.resource(), site.host)
 	}
 	s.forward(w, r, client)
 }
@@ -246,11 +272,19 @@ func refuseUngated(w http.ResponseWriter, host string) {
 // connKey is the context key of a connection to a gated host.
 type connKey struct{}
 
-// withConn finds the client's connection below TLS and HTTP, and puts it into the context.
+// withConn puts the client's connection into the context.
 func withConn(ctx context.Context, c net.Conn) context.Context {
+	if own := connBelow(c); own != nil {
+		return context.WithValue(ctx, connKey{}, own)
+	}
+	return ctx
+}
+
+// connBelow finds the client's connection below TLS and HTTP. It returns nil if there is none.
+func connBelow(c net.Conn) *conn {
 	for c != nil {
 		if own, ok := c.(*conn); ok {
-			return context.WithValue(ctx, connKey{}, own)
+			return own
 		}
 		below, ok := c.(interface{ NetConn() net.Conn })
 		if !ok {
@@ -258,7 +292,7 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 		}
 		c = below.NetConn()
 	}
-	return ctx
+	return nil
 }
 
 // tlsConfig returns the TLS configuration for connections to a gated host.

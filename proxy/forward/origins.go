@@ -16,6 +16,7 @@ type Origin struct {
 	Resource string
 	Address  *url.URL // the address that clients send to
 	Upstream *url.URL // the address that the gate sends to; nil means the same
+	Own      bool     // see [proxy.Intercepted]
 }
 
 // Origins is the table of gated addresses. A nil *Origins gates nothing.
@@ -50,6 +51,9 @@ func NewOrigins(list []Origin) *Origins {
 	}
 	return o
 }
+
+// AddressOf returns the host and port of a URL, in lower case, as [Origins.Addresses] does.
+func AddressOf(u *url.URL) string { return addressOf(u) }
 
 // addressOf returns the host and port of a URL, in lower case.
 func addressOf(u *url.URL) string {
@@ -104,6 +108,50 @@ func (o *Origins) Without(hosts []string) (left *Origins, unknown []string) {
 	return left, unknown
 }
 
+// Split divides the table: wanted gets the sites with a host or a resource that are wanted, rest the others.
+func (o *Origins) Split(host, resource func(name string) bool) (wanted, rest *Origins) {
+	wanted, rest = &Origins{sites: map[string]*site{}}, &Origins{sites: map[string]*site{}}
+	for address, s := range o.sites {
+		to := rest
+		if host(s.host) || slices.ContainsFunc(s.origins, func(origin Origin) bool { return resource(origin.Resource) }) {
+			to = wanted
+		}
+		to.sites[address] = s
+	}
+	return wanted, rest
+}
+
+// Change returns the table with every origin changed by f, which must not change its address.
+func (o *Origins) Change(f func(Origin) Origin) *Origins {
+	changed := &Origins{sites: map[string]*site{}}
+	for address, s := range o.sites {
+		c := *s
+		c.origins = slices.Clone(s.origins)
+		for i := range c.origins {
+			c.origins[i] = f(c.origins[i])
+		}
+		changed.sites[address] = &c
+	}
+	return changed
+}
+
+// And returns the table with the sites of another one.
+func (o *Origins) And(more *Origins) *Origins {
+	all := &Origins{sites: maps.Clone(o.sites)}
+	maps.Copy(all.sites, more.sites)
+	return all
+}
+
+// Encrypted returns the table of the sites that speak TLS.
+func (o *Origins) Encrypted() *Origins {
+	left := &Origins{sites: maps.Clone(o.sites)}
+	maps.DeleteFunc(left.sites, func(_ string, s *site) bool { return !s.tls })
+	return left
+}
+
+// resource returns the resource that a connection is counted for, whatever path its requests have.
+func (s *site) resource() string { return s.route("/").Resource }
+
 // find returns the site at a host and port, or nil if it is not gated.
 func (o *Origins) find(host, port string) *site {
 	if o == nil {
@@ -125,7 +173,7 @@ func (s *site) route(path string) proxy.Intercepted {
 			break
 		}
 	}
-	in := proxy.Intercepted{Resource: origin.Resource, Path: path}
+	in := proxy.Intercepted{Resource: origin.Resource, Path: path, Own: origin.Own}
 	if origin.Upstream == nil || origin.Upstream.String() == origin.Address.String() {
 		return in
 	}

@@ -39,6 +39,7 @@ type rig struct {
 	at        string
 	seen      chan *http.Request // what the provider gets
 	logged    *safeBuffer
+	worldly   *x509.CertPool // trusts the provider alone
 }
 
 // trusting makes a transport trust the provider.
@@ -70,6 +71,7 @@ func begin(t *testing.T, answer http.HandlerFunc, change func(*forward.Options, 
 	}
 	t.Cleanup(func() { _ = r.gate.Close() })
 	base := trusting(provider)
+	r.worldly = base.TLSClientConfig.RootCAs
 	t.Cleanup(base.CloseIdleConnections)
 	po := proxy.Options{
 		Gate: r.gate, Classes: []string{"p0", "p1", "p2"}, Base: base,

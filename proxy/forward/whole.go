@@ -16,21 +16,23 @@ import (
 // way holds the transport for requests with an absolute URL to hosts that are not gated. Clients on this machine have one
 // of their own, so that others cannot reuse their connections.
 type way struct {
+	near    bool                             // for clients on this machine
+	through func(*url.URL) (*url.URL, error) // the proxy to use; nil means none
+
 	mu        sync.Mutex
 	transport *http.Transport // nil before the first request
 	roots     *x509.CertPool  // that it trusts
 }
 
 // to returns the transport, a new one if other certificates are to be trusted than before.
-func (w *way) to(s *Server, near bool) *http.Transport {
-	roots := s.o.Roots()
+func (w *way) to(roots *x509.CertPool) *http.Transport {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.transport == nil || w.roots != roots {
 		if w.transport != nil {
 			w.transport.CloseIdleConnections()
 		}
-		w.transport, w.roots = s.transport(near, roots), roots
+		w.transport, w.roots = w.open(roots), roots
 	}
 	return w.transport
 }
@@ -43,29 +45,32 @@ func (w *way) close() {
 	}
 }
 
-func (s *Server) transport(near bool, roots *x509.CertPool) *http.Transport {
+func (w *way) open(roots *x509.CertPool) *http.Transport {
 	t := &http.Transport{
 		TLSClientConfig:     &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
-		DialContext:         dialer(near).DialContext,
+		DialContext:         dialer(w.near).DialContext,
 		MaxIdleConnsPerHost: 16, MaxIdleConns: 256, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
 		DisableCompression: true, MaxResponseHeaderBytes: 1 << 20,
 	}
-	if near {
-		t.Proxy = func(r *http.Request) (*url.URL, error) { return s.o.Proxy(r.URL) }
+	if w.through != nil {
+		t.Proxy = func(r *http.Request) (*url.URL, error) { return w.through(r.URL) }
 	}
 	return t
 }
 
 // forward sends a request that is not gated to its host, and the response back.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request, client Client) {
-	by, near := &s.near, true
+	by := s.near
+	if client.Anonymous {
+		by = s.bare
+	}
 	if !client.Near {
 		if err := nameAllowed(r.URL.Hostname()); err != nil {
 			refuseReach(w, r.URL.Host, err)
 			return
 		}
 		if through, err := s.o.Proxy(r.URL); err == nil && through == nil {
-			by, near = &s.far, false
+			by = s.far
 		}
 	}
 	p := &httputil.ReverseProxy{
@@ -85,7 +90,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, client Client) 
 				p.Out.Header["User-Agent"] = []string{""} // send none, instead of Go's default
 			}
 		},
-		Transport: by.to(s, near), FlushInterval: -1,
+		Transport: by.to(s.o.Roots()), FlushInterval: -1,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { refuseReach(w, r.URL.Host, err) },
 		ErrorLog:     s.outer.ErrorLog,
 	}

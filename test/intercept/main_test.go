@@ -48,9 +48,12 @@ type rig struct {
 	env      []string
 }
 
+// worldly are the hosts that the servers may stand for.
+var worldly = []string{"127.0.0.1", "localhost", "api.openai.com", "api.anthropic.com"} // the first is for clients that name no host
+
 // authority signs the certificates of the servers. It stands for those that everybody trusts.
 var authority = sync.OnceValues(func() (*forward.Authority, error) {
-	return forward.NewAuthority("stands for the world", []string{"127.0.0.1", "localhost"}, time.Hour)
+	return forward.NewAuthority("stands for the world", worldly, time.Hour)
 })
 
 // begin starts the servers. serve answers for the provider; nil echoes.
@@ -75,21 +78,28 @@ func begin(t *testing.T, serve http.Handler, config string) *rig {
 	if err := os.WriteFile(trusted, world.Certificate(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(r.home, "sluice.yaml")
 	text := fmt.Sprintf("resources:\n"+
 		"  openai: {provider: openai, upstream: '%[1]s', guard: strict, limits: [{name: second, size: %[2]d/s}]}\n"+
 		"  anthropic: {provider: anthropic, upstream: '%[1]s'}\n"+
 		"  github: {provider: github, upstream: '%[1]s'}\n"+
 		"  forge: {upstream: '%[1]s/forge', limits: [{name: minute, size: 1000/min}]}\n%[3]s", r.provider.URL, perSecond, config)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := r.configure(text)
 	r.env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + r.home, "XDG_STATE_HOME=" + r.home, "XDG_CONFIG_HOME=" + r.home, "TMPDIR=" + r.tmp, "SLUICE_CONFIG=" + file, "SSL_CERT_FILE=" + trusted,
 		"OPENAI_API_KEY=" + canary, "ANTHROPIC_API_KEY=" + canary, "GH_TOKEN=" + canary, "GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1",
 		"SLUICE_STORE=file:" + filepath.Join(r.home, "state"),
 	}
 	return r
+}
+
+// configure writes the configuration.
+func (r *rig) configure(text string) (file string) {
+	r.Helper()
+	file = filepath.Join(r.home, "sluice.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		r.Fatal(err)
+	}
+	return file
 }
 
 // server starts a TLS server with a certificate that the world trusts.
@@ -102,7 +112,7 @@ func (r *rig) server(h http.Handler) *httptest.Server {
 	s := httptest.NewUnstartedServer(h)
 	s.EnableHTTP2 = true
 	var leaves []tls.Certificate
-	for _, host := range []string{"127.0.0.1", "localhost"} { // the first is for clients that name no host
+	for _, host := range worldly {
 		leaf, err := world.Leaf(host)
 		if err != nil {
 			r.Fatal(err)

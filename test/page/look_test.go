@@ -78,13 +78,18 @@ func TestADetailLooks(t *testing.T) {
 	s := paused1(time.Now().Truncate(time.Second).Add(-time.Minute))
 	s.served = []map[string]string{{"resource": "anthropic", "provider": "anthropic"}}
 	at := time.Now().Truncate(time.Second).Add(-time.Minute)
+	for i := range s.status.Resources {
+		if x := &s.status.Resources[i]; x.Name == "anthropic" {
+			x.PastGate, x.PastHosts = new(int64(13)), map[string]int64{"one.example": 1, "api.anthropic.com": 12}
+		}
+	}
 	r.fakes, r.date = s.answer, func() time.Time { return at }
 	b := r.open(chromedp.EmulateViewport(1440, 900))
 	b.until(live)
 	b.until(`document.querySelectorAll('.plot text').length > 4`)
 	b.do(`[...document.querySelectorAll('.row-button')].find(e => e.textContent === 'anthropic').click()`)
 	b.until(`document.querySelector('.detail .plot svg')?.childElementCount > 10`)
-	says(b, []string{"Limits", "opus-4 requests", "21 / 50", "output tokens in 1 min", "learned from the provider", "Queue", "next goes", "Paused", "left", "Base URL", "/anthropic", "429s in 7 days", "Resume"})
+	says(b, []string{"Limits", "opus-4 requests", "21 / 50", "output tokens in 1 min", "learned from the provider", "Queue", "next goes", "Paused", "left", "Base URL", "/anthropic", "429s in 7 days", "Resume", "Past the gate in the last hour: 12 connections to api.anthropic.com, 1 to one.example; sluice run --intercept"})
 	if n := b.text(`document.querySelectorAll('.detail .band').length + ' ' + document.querySelectorAll('.detail .mark').length + ' ' + document.querySelectorAll('.detail .limit-text').length`); n != "2 1 1" {
 		t.Errorf("pauses, marks and limits in the chart: %s", n)
 	}
