@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/sluicehq/sluice/provider"
 )
 
 // Client is one program or library.
@@ -21,7 +23,7 @@ type Client struct {
 	Commands []string `yaml:"commands,omitempty"`
 	// Packages are its names at package managers: npm, pypi, go, apt, brew.
 	Packages map[string]string `yaml:"packages,omitempty"`
-	// UserAgents are beginnings of its User-Agent header.
+	// UserAgents are beginnings of its User-Agent or X-Goog-Api-Client header.
 	UserAgents []string `yaml:"user_agents,omitempty"`
 	// Files show that it is installed. They are relative to the home directory.
 	Files []string `yaml:"files,omitempty"`
@@ -89,14 +91,14 @@ type Setting struct {
 }
 
 // KeepAlive is what keeps a held stream alive.
-type KeepAlive string
+type KeepAlive = provider.KeepAlive
 
-// What a held stream may send.
+// What a held stream may get.
 const (
-	Event   KeepAlive = "event"   // an event of the provider that clients skip, such as Anthropic's ping
-	Comment KeepAlive = "comment" // a comment line of server-sent events
-	Blank   KeepAlive = "blank"   // an empty line
-	Nothing KeepAlive = "nothing" // the stream is silent until it begins
+	Event   = provider.KeepEvent
+	Comment = provider.KeepComment
+	Blank   = provider.KeepBlank
+	Nothing = provider.KeepNothing
 )
 
 // Tested is a version that the suite of clients has run.
@@ -107,6 +109,14 @@ type Tested struct {
 
 // Intercepts reports whether connections of the client to providers are to be intercepted.
 func (c *Client) Intercepts() bool { return c != nil && (c.Way == ByIntercept || c.Way == ByBoth) }
+
+// Bears returns what a held stream from a provider may send the client, or "" if that is not known.
+func (c *Client) Bears(provider string) KeepAlive {
+	if c == nil {
+		return ""
+	}
+	return c.KeepAlive[provider]
+}
 
 // Table is a set of clients. A nil *Table is empty.
 type Table struct {
@@ -144,8 +154,13 @@ func (t *Table) UserAgent(value string) *Client {
 	return found
 }
 
-// Of returns the client that sends a request, or nil.
-func (t *Table) Of(h http.Header) *Client { return t.UserAgent(h.Get("User-Agent")) }
+// Of returns the client that sends a request, or nil. Libraries of Google may name themselves in a header of their own.
+func (t *Table) Of(h http.Header) *Client {
+	if c := t.UserAgent(h.Get("User-Agent")); c != nil {
+		return c
+	}
+	return t.UserAgent(h.Get("X-Goog-Api-Client"))
+}
 
 // Bases returns the variables that programs without an entry get, sorted by name: those of all clients that are not for one
 // client alone.
