@@ -43,6 +43,8 @@ type Client struct {
 	Settings []Setting `yaml:"settings,omitempty"`
 	// KeepAlive is what a held stream may send it, by provider. Other providers have their usual one.
 	KeepAlive map[string]KeepAlive `yaml:"keep_alive,omitempty"`
+	// Try is how its program makes one short call and ends, for setup --check. Nil means that no such call is known.
+	Try *Try `yaml:"try,omitempty"`
 	// Tested are the versions that the suite of clients has run.
 	Tested []Tested `yaml:"tested,omitempty"`
 	// Note is a remark for its user.
@@ -90,6 +92,13 @@ type Setting struct {
 	Run  string `yaml:"run,omitempty"`  // a command to run once
 }
 
+// Try is a command line of a client that makes one short call and ends. In values of Env, {key} stands for an API key; the
+// first of Keys is set anyway.
+type Try struct {
+	Args []string          `yaml:"args"`
+	Env  map[string]string `yaml:"env,omitempty"`
+}
+
 // KeepAlive is what keeps a held stream alive.
 type KeepAlive = provider.KeepAlive
 
@@ -109,6 +118,17 @@ type Tested struct {
 
 // Intercepts reports whether connections of the client to providers are to be intercepted.
 func (c *Client) Intercepts() bool { return c != nil && (c.Way == ByIntercept || c.Way == ByBoth) }
+
+// Refuses reports whether the client must not get a variable.
+func (c *Client) Refuses(variable string) bool { return slices.Contains(c.Never, variable) }
+
+// Starts returns the command that starts the client, or a placeholder if it has none of its own.
+func (c *Client) Starts() string {
+	if len(c.Commands) > 0 {
+		return c.Commands[0]
+	}
+	return "COMMAND"
+}
 
 // Bears returns what a held stream from a provider may send the client, or "" if that is not known.
 func (c *Client) Bears(provider string) KeepAlive {

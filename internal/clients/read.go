@@ -136,6 +136,9 @@ func (c *Client) check(doc *strictyaml.Doc) {
 		knownProvider(doc, strictyaml.Join("keep_alive", p), p)
 		oneOf(doc, strictyaml.Join("keep_alive", p), k, Event, Comment, Blank, Nothing)
 	}
+	if c.Try != nil && (len(c.Try.Args) == 0 || len(c.Commands) == 0) {
+		doc.Fail("try", "a call needs arguments, and a command that takes them").Hint(`args: [-p, "Say hello."], with commands`)
+	}
 	for i, s := range c.Settings {
 		at := strictyaml.Index("settings", i)
 		if (s.Run == "") == (s.File == "" || s.Text == "") {
