@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluicehq/sluice/internal/clients"
 	"github.com/sluicehq/sluice/internal/requestid"
 	"github.com/sluicehq/sluice/provider"
 )
@@ -20,7 +19,7 @@ import (
 // what the client skips. From the first time on the status is 200, so later errors are sent as events too.
 type keepAlive struct {
 	door   *door
-	client *clients.Client // nil if it is not known
+	header http.Header // of the request
 	every  time.Duration
 	id     string // of the request
 
@@ -38,7 +37,7 @@ func (d *door) keepAlive(w http.ResponseWriter, r *http.Request, id string) *kee
 	if d.observe || d.res.KeepAlive <= 0 || d.res.KeepAlive >= d.res.Deadline {
 		return nil
 	}
-	return &keepAlive{door: d, client: d.proxy.clients.Of(r.Header), every: d.res.KeepAlive, id: id, w: w}
+	return &keepAlive{door: d, header: r.Header, every: d.res.KeepAlive, id: id, w: w}
 }
 
 // keep starts the timer if the request is a stream that can be kept alive. The transport calls it before the request
@@ -47,7 +46,7 @@ func (k *keepAlive) keep(asked *provider.ParsedRequest) {
 	if asked.Hold == nil {
 		return
 	}
-	line := asked.Hold.Line(k.client.Bears(k.door.res.Dialect.Name()))
+	line := asked.Hold.Line(k.door.proxy.clients.Of(k.header).Bears(k.door.res.Dialect.Name()))
 	if line == "" {
 		return
 	}

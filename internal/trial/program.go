@@ -23,7 +23,7 @@ const key = "sk-sluice-check-000000000000000000000000"
 
 // keptVariables are those that a program needs to start. It gets no others, so that it finds no key and no address.
 var keptVariables = []string{
-	"PATH", "PATHEXT", "SYSTEMROOT", "SystemRoot", "COMSPEC", "ComSpec", "WINDIR", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "GOCOVERDIR",
+	"PATH", "PATHEXT", "SYSTEMROOT", "SystemRoot", "COMSPEC", "ComSpec", "WINDIR", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL", "LD_LIBRARY_PATH",
 	"ASDF_DATA_DIR", "MISE_DATA_DIR", "NVM_DIR", "PYENV_ROOT", "RBENV_ROOT", "VOLTA_HOME",
 }
 
