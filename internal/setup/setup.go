@@ -86,6 +86,7 @@ func Find(m Machine, g Endpoint, table *clients.Table) []Client {
 		found = append(found, c)
 	}
 	slices.SortStableFunc(found, func(a, b Client) int { return cmp.Compare(rank(a.Known.Kind), rank(b.Known.Kind)) })
+	found = withoutRepeats(found)
 	for i := range found {
 		if left := leftOut(found, found[i].Known); left != "" {
 			found[i].remark(left)
@@ -99,6 +100,27 @@ func rank(k clients.Kind) int {
 		return 0
 	}
 	return 1
+}
+
+// withoutRepeats leaves out frameworks: libraries that were found by keys of SDKs, and add no line to theirs.
+func withoutRepeats(found []Client) []Client {
+	libraries := slices.DeleteFunc(slices.Clone(found), func(c Client) bool { return c.Known.Kind != clients.Library })
+	slices.SortStableFunc(libraries, func(a, b Client) int { // SDKs first: they are for one provider, and read most
+		return cmp.Or(cmp.Compare(len(a.Known.Providers), len(b.Known.Providers)), cmp.Compare(len(b.Lines), len(a.Lines)))
+	})
+	said, repeats := map[string]bool{}, map[*clients.Client]bool{}
+	for i := range libraries {
+		c := &libraries[i]
+		words := strings.Split(c.Found, ", ")
+		for _, l := range c.Lines {
+			words = append(words, l.Text)
+		}
+		repeats[c.Known] = !slices.ContainsFunc(words, func(w string) bool { return !said[w] })
+		for _, w := range words {
+			said[w] = true
+		}
+	}
+	return slices.DeleteFunc(found, func(c Client) bool { return repeats[c.Known] })
 }
 
 // find returns a client's program and where the client was found; both are empty if it was not. Keys show only that a

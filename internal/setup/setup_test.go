@@ -108,3 +108,28 @@ func TestEnvLeavesOutWhatBreaksAClient(t *testing.T) {
 		t.Errorf("%+v", with[1])
 	}
 }
+
+// TestFrameworksAreNotRepeated: a key of an SDK does not show which framework uses it.
+func TestFrameworksAreNotRepeated(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a-framework": "way: base\nkeys: [OPENAI_API_KEY]\nbases: [{variable: OPENAI_BASE_URL, provider: openai, suffix: /v1}]\n",
+		"b-framework": "way: base\nkeys: [OPENAI_API_KEY, B_KEY]\nbases: [{variable: OPENAI_BASE_URL, provider: openai, suffix: /v1}]\n",
+		"c-framework": "way: base\nkeys: [OPENAI_API_KEY]\nbases: [{variable: C_URL, provider: openai}]\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte("name: "+name+"\nkind: library\nproviders: [openai]\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	table, err := clients.Builtin().With(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range Find(machine(map[string]string{"OPENAI_API_KEY": "x", "B_KEY": "y"}), Endpoint{URL: "http://127.0.0.1:7979"}, table) {
+		names = append(names, c.Client)
+	}
+	if got := strings.Join(names, " "); got != "b-framework c-framework sdk-openai" {
+		t.Errorf("%s", got)
+	}
+}
