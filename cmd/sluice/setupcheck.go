@@ -26,12 +26,15 @@ func (p *setupJSON) check(cmd *cobra.Command, table *clienttable.Table) error {
 	if err != nil {
 		return &failure{code: exitUnavailable, message: "the gate for the check could not be started: " + err.Error(), hint: "look at TMPDIR and at the space there"}
 	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "sluice: checking %d clients; some take a minute\n", len(p.Clients))
 	p.tryAll(ctx, bench)
 	if err := bench.Close(); err != nil {
 		return &failure{code: exitUnavailable, message: "the gate for the check could not be closed: " + err.Error(), hint: "look at TMPDIR"}
 	}
 	if caught := signalOf(ctx); caught != nil {
-		return caught.failure("checking clients")
+		f := asFailure(caught.failure("checking clients"))
+		f.hint = "no file was written"
+		return f
 	}
 	return nil
 }
@@ -43,6 +46,9 @@ func (p *setupJSON) tryAll(ctx context.Context, bench *trial.Bench) {
 	for i := range p.Clients {
 		c := &p.Clients[i]
 		room <- struct{}{}
+		if ctx.Err() != nil {
+			return
+		}
 		all.Go(func() {
 			defer func() { <-room }()
 			note(c, bench.Try(ctx, c.Known, c.Program))

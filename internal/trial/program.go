@@ -23,12 +23,14 @@ const key = "sk-sluice-check-000000000000000000000000"
 
 // keptVariables are those that a program needs to start. It gets no others, so that it finds no key and no address.
 var keptVariables = []string{
-	"PATH", "PATHEXT", "SYSTEMROOT", "SystemRoot", "COMSPEC", "ComSpec", "WINDIR", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL", "LD_LIBRARY_PATH",
+	"PATH", "PATHEXT", "SYSTEMROOT", "SystemRoot", "COMSPEC", "ComSpec", "WINDIR", "LANG", "LC_ALL", "LD_LIBRARY_PATH",
 	"ASDF_DATA_DIR", "MISE_DATA_DIR", "NVM_DIR", "PYENV_ROOT", "RBENV_ROOT", "VOLTA_HOME",
 }
 
-// homeVariables name the home directory, or directories in it.
-var homeVariables = []string{"HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"}
+// homeVariables name directories that programs write to. All of them are the same one here, which is removed.
+var homeVariables = []string{
+	"HOME", "TMPDIR", "TEMP", "TMP", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
+}
 
 // outlive is how long the output of a program may stay open after its end.
 const outlive = 2 * time.Second

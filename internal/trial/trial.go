@@ -220,16 +220,16 @@ func (b *Bench) Close() error {
 // call could be tried. program is the path of the client's program; if it is empty or the table does not say how
 // to make a short call with it, Try makes a call as the client would.
 func (b *Bench) Try(ctx context.Context, c *clients.Client, program string) error {
-	ctx, cancel := context.WithTimeout(ctx, b.within)
+	short, cancel := context.WithTimeout(ctx, b.within)
 	defer cancel()
 	var ended error
 	switch {
 	case c.Way == clients.BySetting:
 		return Untried("it finds none of its own settings in the check")
 	case program != "" && c.Try != nil:
-		ended = b.run(ctx, c, program)
+		ended = b.run(short, c, program)
 	case c.Kind == clients.Library:
-		if ended = b.call(ctx, c); errors.Is(ended, noCall) {
+		if ended = b.call(short, c); errors.Is(ended, noCall) {
 			return ended
 		}
 	case program == "":
@@ -251,7 +251,7 @@ func (b *Bench) Try(ctx context.Context, c *clients.Client, program string) erro
 
 // judge returns nil if a call of the client has passed the gate and was answered.
 func (b *Bench) judge(ctx context.Context, c *clients.Client) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), heardWithin)
+	ctx, cancel := context.WithTimeout(ctx, heardWithin)
 	defer cancel()
 	for {
 		b.mu.Lock()
