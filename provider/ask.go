@@ -2,6 +2,7 @@ package provider
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,30 +24,32 @@ type form struct {
 	hides  bool   // a stream reports usage only if asked
 	part   string // what it is limited as, if not as its model
 	loose  bool   // its body may be a file, or may name no model
+	hold   *Hold  // how a stream of server-sent events is held; nil: it has another format
+	asked  string // what the query has to ask for so that the stream has server-sent events
 }
 
 // forms are the known kinds of call. Providers adopt each other's forms, so all of them are tried for every
 // provider. Where one ending contains another, the longer comes first.
 var forms = [...]form{
-	{ends: "/chat/completions", tokens: true, hides: true},
-	{ends: "/completions", tokens: true, hides: true},
-	{ends: "/responses", tokens: true},
+	{ends: "/chat/completions", tokens: true, hides: true, hold: holdBlank},
+	{ends: "/completions", tokens: true, hides: true, hold: holdBlank},
+	{ends: "/responses", tokens: true, hold: holdResponses},
 	{ends: "/responses/compact", tokens: true},
 	{ends: "/embeddings", tokens: true},
-	{ends: "/images/generations", tokens: true},
-	{ends: "/v1/messages", tokens: true},
+	{ends: "/images/generations", tokens: true, hold: holdBlank},
+	{ends: "/v1/messages", tokens: true, hold: holdMessages},
 	{ends: "/messages/count_tokens", part: "count_tokens"},
 	{ends: "/responses/input_tokens", part: "count_tokens"},
 	{ends: "/batches", part: "batches"},
 	{ends: ":generateContent", tokens: true},
-	{ends: ":streamGenerateContent", tokens: true, stream: true},
+	{ends: ":streamGenerateContent", tokens: true, stream: true, hold: holdBlank, asked: "alt=sse"},
 	{ends: ":embedContent", tokens: true},
 	{ends: ":batchEmbedContents", tokens: true},
 	{ends: ":countTokens", part: "count_tokens"},
 	{ends: "/converse", tokens: true},
 	{ends: "/converse-stream", tokens: true, stream: true},
 	{ends: "/invoke", tokens: true},
-	{ends: "/v2/chat", tokens: true},
+	{ends: "/v2/chat", tokens: true, hold: holdSilent},
 	{ends: "/v2/embed", tokens: true},
 	{ends: "/v1/chat", tokens: true},
 	{ends: "/v1/embed", tokens: true},
@@ -132,7 +135,9 @@ func (v *vendor) askModel(c *Call, a *ParsedRequest) {
 	if !f.tokens {
 		return
 	}
-	a.Stream = f.stream || in.stream
+	if a.Stream = f.stream || in.stream; a.Stream && (f.asked == "" || slices.Contains(strings.Split(c.Query, "&"), f.asked)) {
+		a.Hold = f.hold
+	}
 	a.Reserved, a.Larger = v.reserved, v.larger
 	a.Hidden = v.hides && f.hides && a.Stream && !in.usage
 	a.MaxOutput = min(in.output*max(in.seats, 1), store.MaxAmount)

@@ -52,6 +52,8 @@ type ParsedRequest struct {
 	MaxOutput int64
 	// Stream is set if the response is to be streamed.
 	Stream bool
+	// Hold says how the stream is held. It is nil if the stream does not use server-sent events, or is unknown.
+	Hold *Hold
 	// Reserved is set if the provider charges the most that the call may use when it arrives, instead of what it
 	// really uses.
 	Reserved bool

@@ -131,8 +131,10 @@ func (d *door) serve(w http.ResponseWriter, r *http.Request, at *destination, ca
 		r = &own
 	}
 	var alive *keepAlive
-	if event := d.sign(r); event != nil && !passed {
-		alive = &keepAlive{door: d, event: event, every: d.res.KeepAlive, id: caller.RequestID, w: w}
+	if !passed {
+		alive = d.keepAlive(w, r, caller.RequestID)
+	}
+	if alive != nil {
 		caller.Parsed = alive.keep
 		ctx = sluicehttp.WithCaller(ctx, caller)
 	}

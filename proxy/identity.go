@@ -136,8 +136,8 @@ func bare(v string) string {
 	return v
 }
 
-// identify returns who sends a request: the agent of the token, of the path, of the X-Sluice headers, or of the headers
-// that the agent sends anyway.
+// identify returns who sends a request: the agent of the token, of the path, of the X-Sluice headers, of the headers
+// that the agent sends anyway, or the client that the User-Agent names.
 func (p *Proxy) identify(r *http.Request, at *destination) (c sluicehttp.Caller, f *refusal) {
 	h := r.Header
 	token, borne := p.tokens.find(r)
@@ -166,9 +166,30 @@ func (p *Proxy) identify(r *http.Request, at *destination) (c sluicehttp.Caller,
 	}
 	if !borne {
 		p.users.Note(c.User, time.Now())
-		return c, nil
+		return p.byClient(c, h), nil
 	}
-	return p.bind(c, token)
+	bound, f := p.bind(c, token)
+	if f != nil || bound.Agent != "" {
+		return bound, f
+	}
+	if called, f := p.bind(p.byClient(c, h), token); f == nil { // a User-Agent is no reason to refuse a request
+		return called, nil
+	}
+	return bound, nil
+}
+
+// byClient calls a caller without a name by its client. Such a caller stays in the class of those without a name, even if
+// the configuration lists the name in a higher one: programs send a User-Agent without meaning to claim anything.
+func (p *Proxy) byClient(c sluicehttp.Caller, h http.Header) sluicehttp.Caller {
+	client := p.clients.Of(h)
+	if c.Agent != "" || client == nil {
+		return c
+	}
+	c.Agent = client.Name
+	if usual := p.gate.Class(""); c.Class == "" && slices.Index(p.classes, p.gate.Class(c.Agent)) < slices.Index(p.classes, usual) {
+		c.Class = usual
+	}
+	return c
 }
 
 // bind applies the restrictions of a token to its bearer.

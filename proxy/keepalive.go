@@ -16,55 +16,47 @@ import (
 )
 
 // keepAlive keeps a client's connection alive while its streaming request is held: it begins the response and sends
-// events that clients ignore. From the first event on the status is 200, so later errors are sent as events too.
+// what the client skips. From the first time on the status is 200, so later errors are sent as events too.
 type keepAlive struct {
-	door  *door
-	event []byte
-	every time.Duration
-	id    string // of the request
+	door   *door
+	header http.Header // of the request
+	every  time.Duration
+	id     string // of the request
 
 	mu    sync.Mutex
 	w     http.ResponseWriter
-	timer *time.Timer // nil if the request is no stream
+	hold  *provider.Hold
+	line  string      // what the client skips
+	timer *time.Timer // nil if nothing is sent
 	began bool
 	over  bool
 }
 
-// The events that keep streams alive.
-var (
-	pingEvent    = []byte("event: ping\ndata: {\"type\": \"ping\"}\n\n") // as Anthropic sends it
-	commentEvent = []byte(": keep-alive\n\n")                            // every reader of server-sent events ignores it
-)
-
-// sign returns the keep-alive event for a request's stream, or nil if the stream does not use server-sent events.
-func (d *door) sign(r *http.Request) []byte {
-	if d.speaker == nil || d.observe || d.res.KeepAlive <= 0 || d.res.KeepAlive >= d.res.Deadline {
+// keepAlive returns what keeps a request's connection alive, or nil if nothing is sent on any stream.
+func (d *door) keepAlive(w http.ResponseWriter, r *http.Request, id string) *keepAlive {
+	if d.observe || d.res.KeepAlive <= 0 || d.res.KeepAlive >= d.res.Deadline {
 		return nil
 	}
-	switch d.res.Dialect.Name() {
-	case "anthropic":
-		return pingEvent
-	case "bedrock": // uses Amazon's own frames
-		return nil
-	case "gemini":
-		if r.URL.Query().Get("alt") != "sse" && !strings.Contains(r.URL.Path, "/openai/") {
-			return nil
-		}
-	}
-	return commentEvent
+	return &keepAlive{door: d, header: r.Header, every: d.res.KeepAlive, id: id, w: w}
 }
 
-// keep starts the timer if the request is a stream. The transport calls it before the request waits.
+// keep starts the timer if the request is a stream that can be kept alive. The transport calls it before the request
+// waits.
 func (k *keepAlive) keep(asked *provider.ParsedRequest) {
-	if !asked.Stream {
+	if asked.Hold == nil {
+		return
+	}
+	line := asked.Hold.Line(k.door.proxy.clients.Of(k.header).Bears(k.door.res.Dialect.Name()))
+	if line == "" {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.hold, k.line = asked.Hold, line
 	k.timer = time.AfterFunc(k.every, k.beat)
 }
 
-// beat sends a keep-alive event.
+// beat sends a keep-alive.
 func (k *keepAlive) beat() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -81,7 +73,7 @@ func (k *keepAlive) beat() {
 		_ = http.NewResponseController(k.w).EnableFullDuplex() // otherwise HTTP/1.1 would drop the unread rest of the client's body
 		k.w.WriteHeader(http.StatusOK)
 	}
-	_, _ = k.w.Write(k.event)                   // if the client is gone, its context ends
+	_, _ = io.WriteString(k.w, k.line)          // if the client is gone, its context ends
 	_ = http.NewResponseController(k.w).Flush() // the same
 	k.timer.Reset(k.every)
 }
@@ -89,7 +81,7 @@ func (k *keepAlive) beat() {
 // headerHeld marks a response that the gate began while the request waited.
 const headerHeld = "X-Sluice-Held"
 
-// end stops the keep-alive events and reports whether the response has begun. After it, nothing else writes.
+// end stops the keep-alive and reports whether the response has begun. After it, nothing else writes.
 func (k *keepAlive) end() (began bool) {
 	if k == nil {
 		return false
@@ -142,14 +134,7 @@ func (k *keepAlive) fail(status int, body []byte) {
 			panic(http.ErrAbortHandler)
 		}
 	}
-	var event bytes.Buffer
-	if bytes.Equal(k.event, pingEvent) {
-		event.WriteString("event: error\n")
-	}
-	event.WriteString("data: ")
-	event.Write(compact.Bytes())
-	event.WriteString("\n\n")
-	_, _ = k.w.Write(event.Bytes()) // an error means that the client is gone
+	_, _ = k.w.Write(k.hold.Failure(compact.Bytes())) // an error means that the client is gone
 	_ = http.NewResponseController(k.w).Flush()
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/clients"
 	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/internal/framing"
 	"github.com/sluicehq/sluice/internal/loopback"
@@ -59,6 +60,8 @@ type Options struct {
 	// Users holds the users that tokens below the highest class must not speak for. Nil means only those of the
 	// configuration.
 	Users *Users
+	// Clients are the clients that requests are recognized by. Nil means those that come with this program.
+	Clients *clients.Table
 	// Log records events that have no other receiver. Nil means no log.
 	Log *slog.Logger
 	// Requests gets one line for each request: sender, resource, wait, status, tokens and cost. It never contains a key
@@ -112,6 +115,7 @@ type Proxy struct {
 	trace    func(*http.Request, http.Header) func(sluicehttp.Exchange)
 	book     *estimate.Book
 	users    *Users
+	clients  *clients.Table
 	sockets  sockets
 }
 
@@ -122,6 +126,10 @@ func New(o Options) (*Proxy, error) {
 	}
 	p := &Proxy{
 		gate: o.Gate, doors: map[string]*door{}, byHost: map[string]*door{}, closed: o.Unreachable, classes: o.Classes, hosts: map[string]bool{}, via: o.Via, behind: o.Behind, log: o.Log, requests: o.Requests, users: o.Users, trace: o.Trace,
+		clients: o.Clients,
+	}
+	if p.clients == nil {
+		p.clients = clients.Builtin()
 	}
 	p.sockets.ctx, p.sockets.cancel = context.WithCancel(context.Background())
 	if p.log == nil {

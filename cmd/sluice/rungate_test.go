@@ -3,9 +3,8 @@ package main
 import (
 	"testing"
 
-	"github.com/spf13/cobra"
-
 	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/clients"
 )
 
 // A base URL that the user has set without the usual prefix names a server without one: its paths stay as they are written.
@@ -16,7 +15,8 @@ func TestABaseURLWithoutThePrefixIsExact(t *testing.T) {
 	} {
 		t.Setenv("OPENAI_BASE_URL", set)
 		t.Setenv("ANTHROPIC_BASE_URL", set)
-		g := gateOf(&cobra.Command{}, config.Default())
+		g := &runGate{file: config.Default(), names: map[string]string{"openai": "openai"}, upstreams: map[string]string{}, bare: map[string]bool{}}
+		g.readBases(clients.Builtin())
 		if got := g.upstreams["openai"]; got != want {
 			t.Errorf("%s: the upstream is %s, want %s", set, got, want)
 		}

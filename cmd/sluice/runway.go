@@ -132,7 +132,9 @@ func (g *runGate) readBases(table *clients.Table) {
 		if at := strings.TrimSuffix(os.Getenv(b.Variable), "/"); there && at != "" {
 			trimmed, had := strings.CutSuffix(at, b.Suffix)
 			if g.bare[b.Variable] = !had; g.upstreams[name] == "" {
-				g.upstreams[name] = trimmed
+				if g.upstreams[name] = trimmed; !had && strings.Count(trimmed, "/") == len("//") {
+					g.upstreams[name] += "/" // a server without the usual prefix: paths stay as they are written
+				}
 			}
 		}
 	}

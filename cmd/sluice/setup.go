@@ -7,12 +7,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/config"
+	clienttable "github.com/sluicehq/sluice/internal/clients"
 	"github.com/sluicehq/sluice/internal/loopback"
 	"github.com/sluicehq/sluice/internal/setup"
 	"github.com/sluicehq/sluice/internal/shellword"
@@ -20,28 +22,39 @@ import (
 )
 
 func newSetup() *cobra.Command {
-	var yes, service bool
+	var yes, service, check bool
 	var listen string
 	cmd := &cobra.Command{
 		Use:   "setup",
 		Short: "Find the clients on this machine and point them to the gate",
-		Long: `Setup looks for Claude Code, Codex, the Gemini CLI, gh, aider, and SDK keys in the environment. It
-prints the lines that point each client to the gate. With --yes it writes two files:
+		Long: `Setup looks for the clients of docs/clients-table.md: their programs, their files, and keys of SDKs in
+the environment. It prints how each one reaches the gate, what works first. With --yes it writes two
+files:
 
   ~/.config/sluice/sluice.yaml  a configuration with a resource for each provider
   ~/.config/sluice/env.sh       the variables, to be read by your shell
 
 Existing files are not overwritten. Setup never reads or changes other programs' files, and prints and
-writes no key. With --service the gate also becomes a user service, and starts.`,
-		Example: "  sluice setup\n  sluice setup --yes --service\n  sluice setup --json | jq -r '.clients[].name'",
+writes no key. With --service the gate also becomes a user service, and starts.
+
+With --check each client makes one call through a gate of its own to a model of its provider on this
+machine, in an empty home directory and with a key of nobody. No call reaches a provider. SDKs are
+tried with a call like theirs. If a client fails, the exit code is 69.`,
+		Example: "  sluice setup\n  sluice setup --check\n  sluice setup --yes --service\n  sluice setup --json | jq -r '.clients[].name'",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if service && !yes {
 				return &failure{code: exitUsage, message: "--service changes this machine", hint: "give --yes as well"}
 			}
-			p, err := planSetup(listen)
+			table := clienttable.Builtin()
+			p, err := planSetup(listen, table)
 			if err != nil {
 				return err
+			}
+			if check {
+				if err := p.check(cmd, table); err != nil {
+					return err
+				}
 			}
 			if yes {
 				if err := p.write(); err != nil {
@@ -53,14 +66,22 @@ writes no key. With --service the gate also becomes a user service, and starts.`
 					return err
 				}
 			}
+			failed := p.failed()
 			if asJSON(cmd) {
+				if failed != nil {
+					return failed // has the result too
+				}
 				return written(printJSON(cmd.OutOrStdout(), p))
 			}
-			return p.print(cmd, yes)
+			if err := p.print(cmd, yes, check); err != nil {
+				return err
+			}
+			return failed
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "write the files; nothing is changed without it")
 	cmd.Flags().BoolVar(&service, "service", false, "with --yes: also install the gate as a service")
+	cmd.Flags().BoolVar(&check, "check", false, "make one call of each client through a gate to a model of its provider")
 	cmd.Flags().StringVar(&listen, "listen", config.DefaultListen, "`ADDRESS` that the gate will listen on")
 	return cmd
 }
@@ -87,7 +108,7 @@ type setupFile struct {
 }
 
 // planSetup examines the machine and decides what to do.
-func planSetup(listen string) (*setupJSON, error) {
+func planSetup(listen string, table *clienttable.Table) (*setupJSON, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil || port == "" || port == "0" || !loopback.Host(host) {
 		return nil, &failure{
@@ -108,7 +129,7 @@ func planSetup(listen string) (*setupJSON, error) {
 	}
 	gate := setup.Endpoint{URL: "http://" + listen, Socket: filepath.Join(state, "gate.sock")}
 	p := &setupJSON{Gate: gate.URL, listen: []string{listen}, Next: []string{}}
-	p.Clients = setup.Find(setup.Machine{Home: home, Env: os.Getenv, Exists: exists}, gate)
+	p.Clients = setup.Find(setup.Machine{Home: home, Env: os.Getenv, Exists: exists}, gate, table)
 	if setup.Socket(p.Clients) {
 		p.Socket = &gate.Socket
 		p.listen = append(p.listen, "unix:"+gate.Socket)
@@ -243,10 +264,10 @@ func (p *setupJSON) next() {
 	}
 }
 
-func (p *setupJSON) print(cmd *cobra.Command, yes bool) error {
+func (p *setupJSON) print(cmd *cobra.Command, yes, checked bool) error {
 	s := screenFor(cmd.OutOrStdout(), time.Now())
 	if len(p.Clients) == 0 {
-		s.line("No client was found: no Claude Code, Codex, Gemini CLI, gh or aider, and no key of an SDK in the environment.")
+		s.line("No client was found: no program of docs/clients-table.md, and no key of an SDK in the environment.")
 	}
 	for i := range p.Clients {
 		c := &p.Clients[i]
@@ -256,15 +277,20 @@ func (p *setupJSON) print(cmd *cobra.Command, yes bool) error {
 		}
 		s.line("%s  (%s%s)", c.Name, harmless(c.Found), ready)
 		for _, l := range c.Lines {
-			switch l.Where {
-			case setup.Shell, setup.Run:
-				s.line("  %s", harmless(l.Text))
-			default:
-				s.line("  %s   in %s, instead", harmless(l.Text), harmless(l.Where))
+			var how []string
+			if !slices.Contains([]string{setup.Shell, setup.Start, setup.Run}, l.Where) {
+				how = append(how, "in "+l.Where)
 			}
+			if l.Where != c.Lines[0].Where {
+				how = append(how, "instead")
+			}
+			s.line("  %s", harmless(strings.TrimRight(l.Text+"   "+strings.Join(how, ", "), " ")))
 		}
 		if c.Note != "" {
-			s.line("  note: %s", c.Note)
+			s.line("  note: %s", harmless(c.Note))
+		}
+		if checked {
+			s.line("  %s", harmless(checkLine(c)))
 		}
 	}
 	s.line("")

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/sluicehq/sluice/provider"
 )
 
 // Client is one program or library.
@@ -21,7 +23,7 @@ type Client struct {
 	Commands []string `yaml:"commands,omitempty"`
 	// Packages are its names at package managers: npm, pypi, go, apt, brew.
 	Packages map[string]string `yaml:"packages,omitempty"`
-	// UserAgents are beginnings of its User-Agent header.
+	// UserAgents are beginnings of its User-Agent or X-Goog-Api-Client header.
 	UserAgents []string `yaml:"user_agents,omitempty"`
 	// Files show that it is installed. They are relative to the home directory.
 	Files []string `yaml:"files,omitempty"`
@@ -43,6 +45,8 @@ type Client struct {
 	Settings []Setting `yaml:"settings,omitempty"`
 	// KeepAlive is what a held stream may send it, by provider. Other providers have their usual one.
 	KeepAlive map[string]KeepAlive `yaml:"keep_alive,omitempty"`
+	// Try is how its program makes one short call and ends, for setup --check. Nil means that no such call is known.
+	Try *Try `yaml:"try,omitempty"`
 	// Tested are the versions that the suite of clients has run.
 	Tested []Tested `yaml:"tested,omitempty"`
 	// Note is a remark for its user.
@@ -91,15 +95,22 @@ type Setting struct {
 	Run  string `yaml:"run,omitempty"`  // a command to run once
 }
 
-// KeepAlive is what keeps a held stream alive.
-type KeepAlive string
+// Try is a command line of a client that makes one short call and ends. In values of Env, {key} stands for an API key; the
+// first of Keys is set anyway.
+type Try struct {
+	Args []string          `yaml:"args"`
+	Env  map[string]string `yaml:"env,omitempty"`
+}
 
-// What a held stream may send.
+// KeepAlive is what keeps a held stream alive.
+type KeepAlive = provider.KeepAlive
+
+// What a held stream may get.
 const (
-	Event   KeepAlive = "event"   // an event of the provider that clients skip, such as Anthropic's ping
-	Comment KeepAlive = "comment" // a comment line of server-sent events
-	Blank   KeepAlive = "blank"   // an empty line
-	Nothing KeepAlive = "nothing" // the stream is silent until it begins
+	Event   = provider.KeepEvent
+	Comment = provider.KeepComment
+	Blank   = provider.KeepBlank
+	Nothing = provider.KeepNothing
 )
 
 // Tested is a version that the suite of clients has run.
@@ -110,6 +121,25 @@ type Tested struct {
 
 // Intercepts reports whether connections of the client to providers are to be intercepted.
 func (c *Client) Intercepts() bool { return c != nil && (c.Way == ByIntercept || c.Way == ByBoth) }
+
+// Refuses reports whether the client must not get a variable.
+func (c *Client) Refuses(variable string) bool { return slices.Contains(c.Never, variable) }
+
+// Starts returns the command that starts the client, or a placeholder if it has none of its own.
+func (c *Client) Starts() string {
+	if len(c.Commands) > 0 {
+		return c.Commands[0]
+	}
+	return "COMMAND"
+}
+
+// Bears returns what a held stream from a provider may send the client, or "" if that is not known.
+func (c *Client) Bears(provider string) KeepAlive {
+	if c == nil {
+		return ""
+	}
+	return c.KeepAlive[provider]
+}
 
 // Table is a set of clients. A nil *Table is empty.
 type Table struct {
@@ -147,8 +177,13 @@ func (t *Table) UserAgent(value string) *Client {
 	return found
 }
 
-// Of returns the client that sends a request, or nil.
-func (t *Table) Of(h http.Header) *Client { return t.UserAgent(h.Get("User-Agent")) }
+// Of returns the client that sends a request, or nil. Libraries of Google may name themselves in a header of their own.
+func (t *Table) Of(h http.Header) *Client {
+	if c := t.UserAgent(h.Get("User-Agent")); c != nil {
+		return c
+	}
+	return t.UserAgent(h.Get("X-Goog-Api-Client"))
+}
 
 // Bases returns the variables that programs without an entry get, sorted by name: those of all clients that are not for one
 // client alone.

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -42,7 +43,10 @@ func (t *Table) With(dir string) (*Table, error) {
 func (t *Table) with(dir fs.FS, name string) (*Table, error) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
-		return nil, fmt.Errorf("the directory of clients: %w", err)
+		if bad, ok := errors.AsType[*fs.PathError](err); ok {
+			err = bad.Err // its path is relative to the directory
+		}
+		return nil, fmt.Errorf("the directory of clients %s: %w", name, err)
 	}
 	all := map[string]*Client{}
 	for _, c := range t.All() {
@@ -138,6 +142,9 @@ func (c *Client) check(doc *strictyaml.Doc) {
 	for p, k := range c.KeepAlive {
 		knownProvider(doc, strictyaml.Join("keep_alive", p), p)
 		oneOf(doc, strictyaml.Join("keep_alive", p), k, Event, Comment, Blank, Nothing)
+	}
+	if c.Try != nil && (len(c.Try.Args) == 0 || len(c.Commands) == 0) {
+		doc.Fail("try", "a call needs arguments, and a command that takes them").Hint(`args: [-p, "Say hello."], with commands`)
 	}
 	for i, s := range c.Settings {
 		at := strictyaml.Index("settings", i)

@@ -1,14 +1,18 @@
 // Package setup finds programs on a machine that call the APIs of providers, and returns the lines that make them send
-// through the gate. It does not read their files; it only checks whether they exist.
+// through the gate. What it knows of them is the table of package clients. It does not read their files; it only checks
+// whether they exist.
 package setup
 
 import (
+	"cmp"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/sluicehq/sluice/internal/clients"
 	"github.com/sluicehq/sluice/internal/shellword"
+	"github.com/sluicehq/sluice/provider"
 )
 
 // Machine is the machine that setup searches.
@@ -27,144 +31,196 @@ type Endpoint struct {
 	Socket string // path of a Unix socket, for gh
 }
 
-// Line is a line of configuration that points a client to the gate.
+// Line is a step that points a client to the gate.
 type Line struct {
-	// Where the line belongs: shell, the path of a file, or run for a command to run once.
+	// Where the line belongs: shell, start, run, or the path of a file.
 	Where string `json:"where"`
 	Text  string `json:"text"`
 }
 
 // Values of Line.Where that are not files.
 const (
-	Shell = "shell"
-	Run   = "run"
+	Shell = "shell" // a line for a shell's profile
+	Start = "start" // how to start the client
+	Run   = "run"   // a command to run once
 )
 
-// Client is a program that calls providers, or the SDKs of a provider.
+// Client is a program that calls providers, or a library.
 type Client struct {
-	Name      string   `json:"name"`
-	Found     string   `json:"found"` // where it was found: a path, or names of variables
-	Resources []string `json:"resources"`
-	Lines     []Line   `json:"lines"`
+	Name      string      `json:"name"`
+	Client    string      `json:"client"` // its name in the table of clients
+	Way       clients.Way `json:"way"`
+	Found     string      `json:"found"` // where it was found: a path, or names of variables
+	Resources []string    `json:"resources"`
+	Lines     []Line      `json:"lines"` // what works first
 	// Ready reports that the client already sends to this gate, as far as environment variables show.
 	Ready bool `json:"ready"`
 	// Note is a remark for the user; it may be empty.
 	Note string `json:"note"`
+	// Checked reports whether a call passed the gate; nil if none was tried. Problem says why it did not, or was not tried.
+	Checked *bool  `json:"checked"`
+	Problem string `json:"problem"`
+
+	// Known is the client's entry in the table.
+	Known *clients.Client `json:"-"`
+	// Program is the path of its program, or "" if it was found by other signs.
+	Program string `json:"-"`
 }
 
-// known is a client that setup can find.
-type known struct {
-	name      string
-	programs  []string
-	paths     []string // in the home directory
-	variables []string // of keys
-	resources []string
-	bases     []base // variables that it reads
-	lines     func(g Endpoint, home string) []Line
-	note      string
-}
-
-// base is a variable with a base URL.
-type base struct{ variable, resource, suffix string }
-
-func (b *base) value(g Endpoint) string { return g.URL + "/" + b.resource + b.suffix }
-
-var (
-	anthropicBase = base{"ANTHROPIC_BASE_URL", "anthropic", ""}
-	openaiBase    = base{"OPENAI_BASE_URL", "openai", "/v1"}
-	geminiBase    = base{"GOOGLE_GEMINI_BASE_URL", "gemini", ""}
-)
-
-// clients lists all known clients, in the order in which they are shown.
-var clients = []known{
-	{
-		name: "Claude Code", programs: []string{"claude"}, paths: []string{".claude", ".claude.json"}, resources: []string{"anthropic"}, bases: []base{anthropicBase},
-		lines: func(g Endpoint, home string) []Line {
-			return []Line{{filepath.Join(home, ".claude", "settings.json"), `"env": {"ANTHROPIC_BASE_URL": "` + anthropicBase.value(g) + `"}`}}
-		},
-		note: "the line in settings.json also holds where the shell's variables do not, as in an editor",
-	},
-	{
-		name: "Codex", programs: []string{"codex"}, paths: []string{".codex"}, resources: []string{"openai"}, bases: []base{openaiBase},
-		lines: func(g Endpoint, home string) []Line {
-			return []Line{{filepath.Join(home, ".codex", "config.toml"), `openai_base_url = "` + openaiBase.value(g) + `"`}}
-		},
-		note: "in config.toml above the first [table]; it takes an API key, a ChatGPT login goes elsewhere",
-	},
-	{
-		name: "Gemini CLI", programs: []string{"gemini"}, paths: []string{".gemini"}, resources: []string{"gemini"}, bases: []base{geminiBase},
-		note: "it takes an API key (GEMINI_API_KEY), a Google login goes elsewhere",
-	},
-	{
-		name: "gh", programs: []string{"gh"}, paths: []string{".config/gh"}, resources: []string{"github"},
-		lines: func(g Endpoint, _ string) []Line {
-			return []Line{{Run, "gh config set http_unix_socket " + shellword.Quote(g.Socket)}}
-		},
-		note: "the gate has to listen on that socket; gh config set http_unix_socket '' undoes it",
-	},
-	{
-		name: "aider", programs: []string{"aider"}, paths: []string{".aider.conf.yml"}, resources: []string{"anthropic", "openai"},
-		bases: []base{anthropicBase, {"OPENAI_API_BASE", "openai", "/v1"}},
-	},
-	{name: "SDKs of Anthropic", variables: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}, resources: []string{"anthropic"}, bases: []base{anthropicBase}},
-	{name: "SDKs of OpenAI", variables: []string{"OPENAI_API_KEY"}, resources: []string{"openai"}, bases: []base{openaiBase}},
-	{name: "SDKs of Gemini", variables: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, resources: []string{"gemini"}, bases: []base{geminiBase}},
-	{name: "SDKs of Groq", variables: []string{"GROQ_API_KEY"}, resources: []string{"groq"}, bases: []base{{"GROQ_BASE_URL", "groq", ""}}},
-	{name: "SDKs of GitHub", variables: []string{"GITHUB_TOKEN", "GH_TOKEN"}, resources: []string{"github"}, bases: []base{{"GITHUB_API_URL", "github", ""}}},
-}
-
-// Find returns the clients on a machine, with the lines that point them to the gate.
-func Find(m Machine, g Endpoint) []Client {
+// Find returns the clients of a table that are on a machine, with the lines that point them to the gate. Agents come first.
+func Find(m Machine, g Endpoint, table *clients.Table) []Client {
 	if m.Program == nil {
 		m.Program = exec.LookPath
 	}
 	found := []Client{}
-	for i := range clients {
-		k := &clients[i]
-		where := k.find(&m)
+	for _, k := range table.All() {
+		if k.Kind == clients.Runtime {
+			continue // on every machine, and no client by itself
+		}
+		program, where := m.find(k)
 		if where == "" {
 			continue
 		}
-		c := Client{Name: k.name, Found: where, Resources: k.resources, Lines: []Line{}, Note: k.note}
-		ready := 0
-		for _, b := range k.bases {
-			want := b.value(g)
-			switch was := m.Env(b.variable); {
-			case strings.TrimSuffix(was, "/") == want:
-				ready++
-			case was != "":
-				c.Note = strings.TrimPrefix(c.Note+"; "+b.variable+" is set to another address: set resources."+b.resource+".upstream to that one if the gate should send there", "; ")
-			}
-			c.Lines = append(c.Lines, Line{Shell, "export " + b.variable + "=" + shellword.Quote(want)})
-		}
-		c.Ready = len(k.bases) > 0 && ready == len(k.bases)
-		if k.lines != nil {
-			c.Lines = append(c.Lines, k.lines(g, m.Home)...)
-		}
+		c := Client{Name: k.Title, Client: k.Name, Way: k.Way, Found: where, Resources: reachable(k), Lines: []Line{}, Note: k.Note, Known: k, Program: program}
+		c.point(&m, g)
 		found = append(found, c)
+	}
+	slices.SortStableFunc(found, func(a, b Client) int { return cmp.Compare(rank(a.Known.Kind), rank(b.Known.Kind)) })
+	found = withoutRepeats(found)
+	for i := range found {
+		if left := leftOut(found, found[i].Known); left != "" {
+			found[i].remark(left)
+		}
 	}
 	return found
 }
 
-// find returns where a client was found, or "" if it was not.
-func (k *known) find(m *Machine) string {
-	for _, p := range k.programs {
-		if path, err := m.Program(p); err == nil {
-			return path
+func rank(k clients.Kind) int {
+	if k == clients.Agent {
+		return 0
+	}
+	return 1
+}
+
+// withoutRepeats leaves out frameworks: libraries that were found by keys of SDKs, and add no line to theirs.
+func withoutRepeats(found []Client) []Client {
+	libraries := slices.DeleteFunc(slices.Clone(found), func(c Client) bool { return c.Known.Kind != clients.Library })
+	slices.SortStableFunc(libraries, func(a, b Client) int { // SDKs first: they are for one provider, and read most
+		return cmp.Or(cmp.Compare(len(a.Known.Providers), len(b.Known.Providers)), cmp.Compare(len(b.Lines), len(a.Lines)))
+	})
+	said, repeats := map[string]bool{}, map[*clients.Client]bool{}
+	for i := range libraries {
+		c := &libraries[i]
+		words := strings.Split(c.Found, ", ")
+		for _, l := range c.Lines {
+			words = append(words, l.Text)
+		}
+		repeats[c.Known] = !slices.ContainsFunc(words, func(w string) bool { return !said[w] })
+		for _, w := range words {
+			said[w] = true
 		}
 	}
-	for _, p := range k.paths {
-		if path := filepath.Join(m.Home, p); m.Exists(path) {
-			return path
+	return slices.DeleteFunc(found, func(c Client) bool { return repeats[c.Known] })
+}
+
+// find returns a client's program and where the client was found; both are empty if it was not. Keys show only that a
+// library is used: agents share them.
+func (m *Machine) find(k *clients.Client) (program, where string) {
+	for _, p := range k.Commands {
+		if path, err := m.Program(p); err == nil {
+			return path, path
 		}
+	}
+	for _, p := range k.Files {
+		if path := filepath.Join(m.Home, p); m.Exists(path) {
+			return "", path
+		}
+	}
+	if k.Kind != clients.Library {
+		return "", ""
 	}
 	var set []string
-	for _, v := range k.variables {
+	for _, v := range k.Keys {
 		if m.Env(v) != "" {
 			set = append(set, v)
 		}
 	}
-	return strings.Join(set, ", ")
+	return "", strings.Join(set, ", ")
+}
+
+// reachable returns the providers of a client that have an address. The others need a resource of the user's own.
+func reachable(k *clients.Client) []string {
+	list := []string{}
+	for _, name := range k.Providers {
+		d, _ := provider.Lookup(name)
+		if s, ok := d.(provider.Speaker); ok && s.Address() != "" {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// point fills in the lines for a client: what works first.
+func (c *Client) point(m *Machine, g Endpoint) {
+	k := c.Known
+	through := Line{Start, "sluice run -- " + k.Starts()}
+	var bases []Line
+	var ready, exported int
+	for _, b := range k.Bases {
+		if b.Signed != "" {
+			continue
+		}
+		want := g.URL + "/" + b.Provider + b.Suffix
+		if b.Own { // it changes more than an address
+			bases = append(bases, Line{Start, b.Variable + "=" + shellword.Quote(want) + " " + k.Starts()})
+			continue
+		}
+		exported++
+		switch was := m.Env(b.Variable); {
+		case strings.TrimSuffix(was, "/") == want:
+			ready++
+		case was != "":
+			c.remark(b.Variable + " is set to another address: set resources." + b.Provider + ".upstream to that one if the gate should send there")
+		}
+		bases = append(bases, Line{Shell, "export " + b.Variable + "=" + shellword.Quote(want)})
+	}
+	c.Ready = k.Way == clients.ByBase && exported > 0 && ready == exported
+	if k.Why != "" {
+		c.remark("it " + k.Why)
+	}
+	var settings []Line
+	for _, s := range k.Settings {
+		if s.Run != "" {
+			settings = append(settings, Line{Run, g.fill(s.Run)})
+			continue
+		}
+		settings = append(settings, Line{filepath.Join(m.Home, s.File), g.fill(s.Text)})
+	}
+	switch k.Way {
+	case clients.ByBase:
+		c.Lines = append(append(c.Lines, bases...), settings...)
+	case clients.BySetting:
+		c.Lines = append(append(c.Lines, settings...), bases...)
+	default:
+		c.Lines = append(append(append(c.Lines, through), bases...), settings...)
+	}
+}
+
+// remark adds a remark for the user.
+func (c *Client) remark(text string) {
+	if c.Note != "" {
+		text = c.Note + "; " + text
+	}
+	c.Note = text
+}
+
+// fill replaces the placeholders of a setting.
+func (g Endpoint) fill(text string) string {
+	text = strings.ReplaceAll(text, "{socket}", shellword.Quote(g.Socket))
+	for _, name := range provider.Names() {
+		text = strings.ReplaceAll(text, "{"+name+"}", g.URL+"/"+name)
+	}
+	return text
 }
 
 // Resources returns the sorted names of the resources that the clients need.
@@ -177,12 +233,13 @@ func Resources(list []Client) []string {
 	return slices.Compact(names)
 }
 
-// Exports returns the lines for a shell, sorted and without duplicates.
+// Exports returns the lines for a shell, sorted and without duplicates. Variables that one of the clients must not have
+// are left out.
 func Exports(list []Client) []string {
 	var lines []string
 	for i := range list {
 		for _, l := range list[i].Lines {
-			if l.Where == Shell {
+			if l.Where == Shell && !slices.ContainsFunc(list, func(c Client) bool { return c.Known.Refuses(variableOf(l)) }) {
 				lines = append(lines, l.Text)
 			}
 		}
@@ -191,7 +248,32 @@ func Exports(list []Client) []string {
 	return slices.Compact(lines)
 }
 
+// variableOf returns the variable that a line for a shell sets.
+func variableOf(l Line) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(l.Text, "export "), "=")
+	return name
+}
+
+// leftOut says which variables of the other clients a client does not bear.
+func leftOut(list []Client, k *clients.Client) string {
+	var names []string
+	for i := range list {
+		for _, l := range list[i].Lines {
+			if l.Where == Shell && k.Refuses(variableOf(l)) {
+				names = append(names, variableOf(l))
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return "env.sh leaves out " + strings.Join(slices.Compact(names), ", ")
+}
+
 // Socket reports whether a client needs the gate's Unix socket.
 func Socket(list []Client) bool {
-	return slices.ContainsFunc(list, func(c Client) bool { return c.Name == "gh" })
+	return slices.ContainsFunc(list, func(c Client) bool {
+		return slices.ContainsFunc(c.Known.Settings, func(s clients.Setting) bool { return strings.Contains(s.Run+s.Text, "{socket}") })
+	})
 }

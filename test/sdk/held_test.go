@@ -89,8 +89,8 @@ func TestHeldStreamArrives(t *testing.T) {
 
 // heldStreams holds streams: signs of life come every so often, and a silence of idle cuts the connection.
 func heldStreams(t *testing.T, every, idle, hold time.Duration) {
-	for c, name := range map[client]string{anthropic: "events", openai: "chunksUsage"} {
-		t.Run(c.provider, func(t *testing.T) {
+	for name, c := range map[string]client{"events": anthropic, "chunksUsage": openai, "responseEvents": openai} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := begin(t, c, setup{resource: fmt.Sprintf("keep_alive: %v\nclient_deadline: 2h", every)})
 			without := r.direct(name)
@@ -109,14 +109,14 @@ func heldStreams(t *testing.T, every, idle, hold time.Duration) {
 // status, and the client does not send again by itself.
 func TestHeldStreamThatFails(t *testing.T) {
 	t.Parallel()
-	for _, c := range []client{anthropic, openai} {
-		t.Run(c.provider, func(t *testing.T) {
+	for name, c := range map[string]client{"insteadOfStream": anthropic, "insteadOfChunks": openai, "insteadOfResponse": openai} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := begin(t, c, setup{resource: "keep_alive: 200ms\nclient_deadline: 2h"})
 			var spoke <-chan struct{}
 			r.gate, spoke = balancer(t, r.gate, time.Minute)
 			resumed := r.hold(spoke, 0)
-			e := failure(t, r.gated("insteadOfStream"), "insteadOfStream")
+			e := failure(t, r.gated(name), name)
 			resumed()
 			if e.Class != "APIError" || e.Status != 0 || e.Type == "" {
 				t.Errorf("%+v", e)

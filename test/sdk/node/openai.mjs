@@ -41,7 +41,8 @@ await run({
   inside: async () => collect(await once.chat.completions.create(ask("Fail in the middle.", { stream: true }), misbehave("error-in-200"))),
   insideResponse: async () =>
     collect(await once.responses.create({ model, input: "Fail in the middle.", stream: true }, misbehave("error-in-200"))),
-  insteadOfStream: async () => collect(await client.chat.completions.create(ask("Not today.", { stream: true }), misbehave("status=500"))),
+  insteadOfResponse: async () => collect(await client.responses.create({ model, input: "Not today.", stream: true }, misbehave("status=500"))),
+  insteadOfChunks: async () => collect(await client.chat.completions.create(ask("Not today.", { stream: true }), misbehave("status=500"))),
   early: async () => collect(await once.chat.completions.create(ask("Close early.", { stream: true }), misbehave("close-early"))),
 
   // exhausted: somebody else has used up the limit, and the gate does not know.
