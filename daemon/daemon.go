@@ -343,6 +343,9 @@ func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 	if err != nil {
 		return po, nil, err
 	}
+	if po.Clients, err = f.ClientTable(); err != nil {
+		return po, nil, err
+	}
 	prices := f.PriceList()
 	for name, r := range f.Resources {
 		d := f.Dialect(name)

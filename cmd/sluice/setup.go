@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/config"
-	clienttable "github.com/sluicehq/sluice/internal/clients"
+	"github.com/sluicehq/sluice/internal/clients"
 	"github.com/sluicehq/sluice/internal/loopback"
 	"github.com/sluicehq/sluice/internal/setup"
 	"github.com/sluicehq/sluice/internal/shellword"
@@ -46,7 +46,10 @@ tried with a call like theirs. If a client fails, the exit code is 69.`,
 			if service && !yes {
 				return &failure{code: exitUsage, message: "--service changes this machine", hint: "give --yes as well"}
 			}
-			table := clienttable.Builtin()
+			table, err := setupTable(cmd)
+			if err != nil {
+				return err
+			}
 			p, err := planSetup(listen, table)
 			if err != nil {
 				return err
@@ -86,6 +89,19 @@ tried with a call like theirs. If a client fails, the exit code is 69.`,
 	return cmd
 }
 
+// setupTable returns the clients that setup looks for: the built-in ones, and those of a configuration.
+func setupTable(cmd *cobra.Command) (*clients.Table, error) {
+	f, err := selectedConfig(cmd, nil)
+	if err != nil {
+		return nil, err
+	}
+	table, err := f.ClientTable()
+	if err != nil {
+		return nil, clientsFailure(configName(cmd, nil), err)
+	}
+	return table, nil
+}
+
 // setupJSON is what setup found and did.
 type setupJSON struct {
 	Gate    string         `json:"gate"`
@@ -108,7 +124,7 @@ type setupFile struct {
 }
 
 // planSetup examines the machine and decides what to do.
-func planSetup(listen string, table *clienttable.Table) (*setupJSON, error) {
+func planSetup(listen string, table *clients.Table) (*setupJSON, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil || port == "" || port == "0" || !loopback.Host(host) {
 		return nil, &failure{

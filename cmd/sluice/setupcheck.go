@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	clienttable "github.com/sluicehq/sluice/internal/clients"
+	"github.com/sluicehq/sluice/internal/clients"
 	"github.com/sluicehq/sluice/internal/setup"
 	"github.com/sluicehq/sluice/internal/trial"
 )
@@ -19,7 +19,7 @@ import (
 const checksAtOnce = 2
 
 // check makes one call of each client through a gate to a model of its provider, and notes the results.
-func (p *setupJSON) check(cmd *cobra.Command, table *clienttable.Table) error {
+func (p *setupJSON) check(cmd *cobra.Command, table *clients.Table) error {
 	ctx, stop := withSignals(cmd.Context())
 	defer stop()
 	bench, err := trial.Open(ctx, table)
