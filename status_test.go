@@ -64,7 +64,7 @@ func TestStatusAsJSON(t *testing.T) {
 			want string
 		}{
 			{nil, "agents budgets cycles resources store"},
-			{[]any{"resources", 0}, "advice billing_stop callers configured consecutive_429 gates in_flight key last_429 last_send light light_binds limits mean_per_s members mode models name outage pause_reason paused_until " +
+			{[]any{"resources", 0}, "advice billing_stop callers configured consecutive_429 gates in_flight key last_429 last_send light light_binds limits mean_per_s members mode models name outage past_gate past_hosts pause_reason paused_until " +
 				"peak_per_s reason retried sent silent_members state throttled throttled_7d until used_up waited_ms waiting"},
 			{[]any{"resources", 0, "limits", 0}, "breaker differs_from gone_at kind learned light light_binds light_reason limit name outside plan rate remaining reset_at scope unit used window_ms withheld"},
 			{[]any{"resources", 0, "gates", 0}, "cause consecutive_429 phase probe_at scope until"},

@@ -49,7 +49,7 @@ func client(does string) error {
 		fmt.Println("I need no network")
 		return nil
 	case "wrong path":
-		base += "/v1"
+		base += "/beta"
 	case "elsewhere":
 		base = "https://example.com"
 	case "hang":
