@@ -13,8 +13,8 @@ LINT_VERSION  ?= v2.14.0
 ATONCE        ?= 3
 # Packages in which goroutines meet. Their tests run once: race runs them under the race detector and leaves out ALONE; unit runs only ALONE
 # of them. The code that decides starts no goroutines, so its packages are not here.
-CORE          := . ./store/filestore ./store/memstore ./store/redisstore ./store/redisstore/internal/redisconn ./store/remotestore \
-	./eventlog/... ./deadletter/... ./sluicehttp/... ./proxy/... ./daemon/... ./alert/... ./internal/estimate/... ./internal/history/... ./internal/ledger/... ./internal/reading
+CORE          := . ./store/filestore ./store/memstore ./store/redislog ./store/redisstore ./store/redisstore/internal/redisconn ./store/remotestore \
+	./eventlog/... ./deadletter/... ./sluicehttp/... ./proxy/... ./daemon/... ./alert/... ./internal/estimate/... ./internal/history/... ./internal/ledger/... ./internal/reading ./internal/sharedlog/... ./lab/...
 # More such packages. Their dependencies take long to compile for the detector, so only test-all runs them under it.
 CORELARGE     := ./scaler/... ./internal/metrics/... ./internal/topview/... ./internal/redisrun/...
 # Groups of the suite with so many grants that a Redis takes minutes for them. They are about the pool alone: its code on a Redis is compared
@@ -130,7 +130,8 @@ sdk: test-binary ## official clients through the gate (SLUICE_OFFLINE=1 leaves t
 	@if [ "$${SLUICE_OFFLINE:-}" = 1 ]; then echo "sdk: left out, because SLUICE_OFFLINE=1: no official client was run"; \
 	else scripts/need-node && SLUICE_TEST_BINARY=$(CURDIR)/bin/test/sluice $(GO) test -vet=off -timeout 14m ./test/sdk; fi
 
-store-suites: need-redis ## the whole store suite on a Redis, on a Cluster, behind Sentinels and through a daemon
+store-suites: need-redis ## the whole store suite on a Redis, on a Cluster, behind Sentinels and through a daemon; engines of the log, also on Valkey
+	$(GO) test -timeout 30m -count=1 -tags slow ./store/redislog
 	$(GO) test -timeout 30m -count=1 -run 'OnOneServer|OnACluster|BehindSentinels|SameDecisions' ./store/redisstore -rapid.checks=200
 	$(GO) test -timeout 30m -count=1 -run 'ThroughADaemon|SameDecisions' ./store/remotestore -rapid.checks=200
 	$(GO) test -timeout 30m -count=1 -run 'SameDecisions|DecidesTheSame|SameStateAgain' ./store/filestore -rapid.checks=200

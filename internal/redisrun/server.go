@@ -39,6 +39,8 @@ type Options struct {
 	// TLS adds a port that speaks TLS. Clients must present a certificate unless Lines say otherwise
 	// ("tls-auth-clients no").
 	TLS *Certs
+	// Binary is the server to start. If it is "", New and its like find one.
+	Binary string
 	// Env is added to the environment of the process.
 	Env []string
 
@@ -64,13 +66,17 @@ type Server struct {
 
 // Start starts a server and waits until it answers.
 func Start(opts Options) (*Server, error) {
-	binary, err := findBinary()
-	if err != nil {
-		return nil, err
+	binary := opts.Binary
+	if binary == "" {
+		var err error
+		if binary, err = findBinary(); err != nil {
+			return nil, err
+		}
 	}
 	if err := checkLines(opts.Lines); err != nil {
 		return nil, err
 	}
+	var err error
 	for range portTries {
 		s := &Server{opts: opts, binary: binary, password: passwordIn(opts.Lines)}
 		err = s.create()

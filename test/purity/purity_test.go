@@ -11,7 +11,7 @@ import (
 
 var (
 	outside = []string{"net", "os", "syscall"}
-	core    = []string{"internal/flat", "internal/limitmap", "internal/pause", "internal/meter", "internal/oplog", "internal/order", "internal/policy", "internal/pool", "store/redisstore/internal/outage"}
+	core    = []string{"internal/flat", "internal/limitmap", "internal/pause", "internal/meter", "internal/oplog", "internal/order", "internal/policy", "internal/pool", "internal/sharedlog", "store/redisstore/internal/outage"}
 )
 
 func rules() []Rule {
@@ -23,6 +23,7 @@ func rules() []Rule {
 		// A program chooses its store by importing it; the library must not choose.
 		{Dir: ".", Never: storeImplementations()},
 		{Dir: "sim", Never: []string{"net"}},
+		{Dir: "lab/world", Never: outside},
 		{Dir: "retry", Only: []string{}, Never: outside, NoClock: true},
 		{Dir: "provider", Only: []string{Module, Module + "/store", Module + "/retry"}, Never: outside, NoClock: true},
 		{Dir: "store", Only: []string{}, Never: outside, NoClock: true},
@@ -35,7 +36,7 @@ func rules() []Rule {
 
 func storeImplementations() []string {
 	var paths []string
-	for _, name := range []string{"memstore", "filestore", "redisstore", "remotestore"} {
+	for _, name := range []string{"memstore", "filestore", "redislog", "redisstore", "remotestore"} {
 		paths = append(paths, Module+"/store/"+name)
 	}
 	return paths

@@ -3,12 +3,9 @@ package redisconn
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"maps"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,7 +47,7 @@ func (l *Link) options() (rueidis.ClientOption, error) {
 	o := rueidis.ClientOption{
 		InitAddress: a.Hosts,
 		Username:    a.User,
-		Password:    a.password.reveal(),
+		Password:    a.Password(),
 		SelectDB:    a.DB,
 		ClientName:  clientName,
 		Dialer:      net.Dialer{Timeout: a.Timeout, KeepAlive: pingGap},
@@ -77,7 +74,7 @@ func (l *Link) options() (rueidis.ClientOption, error) {
 		ClusterOption:     rueidis.ClusterOption{MaxMovedRedirections: maxMoves},
 	}
 	if a.TLS {
-		c, err := tlsConfig(a)
+		c, err := a.TLSConfig()
 		if err != nil {
 			return o, err
 		}
@@ -89,34 +86,12 @@ func (l *Link) options() (rueidis.ClientOption, error) {
 			TLSConfig:               o.TLSConfig,
 			MasterSet:               a.Master,
 			Username:                a.SentinelUser,
-			Password:                a.sentinelPassword.reveal(),
+			Password:                a.SentinelPassword(),
 			ClientName:              clientName,
 			TopologyRefreshInterval: refreshGap,
 		}
 	}
 	return o, nil
-}
-
-func tlsConfig(a Address) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: a.ServerName, InsecureSkipVerify: a.Insecure}
-	if a.CA != "" {
-		pem, err := os.ReadFile(a.CA)
-		if err != nil {
-			return nil, fmt.Errorf("ca: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ca: %s holds no certificate in PEM form", a.CA)
-		}
-	}
-	if a.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(a.Cert, a.Key)
-		if err != nil {
-			return nil, fmt.Errorf("cert, key: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
 }
 
 // wires tracks the open connections of a link, so that closing it need not wait for a server that does not reply.

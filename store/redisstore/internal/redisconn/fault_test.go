@@ -14,49 +14,6 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-func TestJudgeAnswer(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]Fault{
-		"LOADING Redis is loading the dataset in memory":                                                     FaultNotRun,
-		"READONLY You can't write against a read only replica.":                                              FaultNotRun,
-		"READONLY You can't write against a read only replica. script: 2f, on @user_script:1.":               FaultNotRun,
-		"OOM command not allowed when used memory > 'maxmemory'.":                                            FaultNotRun,
-		"ERR Error running script (call to f_2f): @user_script:1: @user_script: 1: -OOM command not allowed": FaultNotRun,
-		"ERR Error running script (call to f_2f): @user_script:1: user_script:1: boom":                       FaultScript,
-		"MOVED 1 127.0.0.1:1": FaultNotRun,
-		"ASK 1 127.0.0.1:1":   FaultNotRun,
-		"TRYAGAIN Multiple keys request during rehashing of slot":            FaultNotRun,
-		"CLUSTERDOWN The cluster is down":                                    FaultNotRun,
-		"MASTERDOWN Link with MASTER is down":                                FaultNotRun,
-		"NOREPLICAS Not enough good replicas to write.":                      FaultNotRun,
-		"MISCONF Redis is configured to save RDB snapshots":                  FaultNotRun,
-		"BUSY Redis is busy running a script.":                               FaultNotRun,
-		"ERR max number of clients reached":                                  FaultNotRun,
-		"BUSYKEY Target key name already exists.":                            FaultScript,
-		"NOAUTH Authentication required.":                                    FaultUnfit,
-		"WRONGPASS invalid username-password pair or user is disabled.":      FaultUnfit,
-		"NOPERM this user has no permissions to run the 'evalsha' command":   FaultUnfit,
-		"ERR The user executing the script can't run this command script: 1": FaultUnfit,
-		"ERR ACL failure in script: User a has no permissions to run 'set'":  FaultUnfit,
-		"ERR unknown command 'EVALSHA', with args beginning with: 'a'":       FaultUnfit,
-		"DENIED Redis is running in protected mode":                          FaultUnfit,
-		"NOPROTO sorry":                                                     FaultUnfit,
-		"ERR DB index is out of range":                                      FaultUnfit,
-		"ERR Could not find scripting engine 'lua'":                         FaultUnfit,
-		"WRONGTYPE Operation against a key holding the wrong kind of value": FaultScript,
-		"ERR user_script:1: boom":                                           FaultScript,
-		"":                                                                  FaultScript,
-	} {
-		v := judgeAnswer(text)
-		if v.fault != want || v.what == "" {
-			t.Errorf("%s: %v, %q", text, v.fault, v.what)
-		}
-		if want != FaultScript && v.hint == "" {
-			t.Errorf("%s: no hint", text)
-		}
-	}
-}
-
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -7,10 +7,9 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
-)
 
-// oldest is the oldest supported version.
-const oldest = "6.2"
+	"github.com/sluicehq/sluice/internal/redisfault"
+)
 
 // server describes the server.
 type server struct {
@@ -60,9 +59,9 @@ func (l *Link) fits() error {
 	s := l.server
 	switch {
 	case s.major == 0:
-		return l.unfit("the server does not say its version, so it is not Redis", "use Redis "+oldest+" or later, or Valkey")
+		return l.unfit("the server does not say its version, so it is not Redis", "use Redis "+redisfault.Oldest+" or later, or Valkey")
 	case s.major < 6 || s.major == 6 && s.minor < 2:
-		return l.unfit(fmt.Sprintf("%v is too old: %s or later is needed", s, oldest), "update it, or use another")
+		return l.unfit(fmt.Sprintf("%v is too old: %s or later is needed", s, redisfault.Oldest), "update it, or use another")
 	case s.mode == "sentinel":
 		return l.unfit("this is a sentinel, which holds no data", "use redis+sentinel://host:port/MASTER")
 	case s.mode == "cluster" && l.address.Mode == Single:
@@ -77,8 +76,8 @@ func (l *Link) unfit(what, hint string) error {
 
 // scripts returns an error if the script of probe failed.
 func (l *Link) scripts(err error) error {
-	if replied(err, "unknown command") || replied(err) && judge(err).fault == FaultScript {
-		return l.unfit(noLua.what, noLua.hint)
+	if replied(err, "unknown command") || replied(err) && redisfault.Judge(err).Fault == FaultScript {
+		return l.unfit(redisfault.NoLua.What, redisfault.NoLua.Hint)
 	}
 	return err
 }

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 
 	"github.com/redis/rueidis"
+
+	"github.com/sluicehq/sluice/internal/redisfault"
 )
 
 // Link is a connection to Redis: a single server, a cluster, or a master watched by sentinels. It reconnects
@@ -37,7 +39,7 @@ func Dial(ctx context.Context, a Address) (*Link, error) {
 	l := &Link{
 		address:  a,
 		name:     a.String(),
-		wires:    &wires{life: life, unix: a.unix, timeout: a.Timeout, open: map[*wire]struct{}{}},
+		wires:    &wires{life: life, unix: a.Unix(), timeout: a.Timeout, open: map[*wire]struct{}{}},
 		end:      end,
 		inFlight: make(chan struct{}, maxCalls),
 	}
@@ -96,25 +98,17 @@ func (l *Link) fail(err error) *Error {
 	if l.wires.life.Err() != nil && !errors.Is(err, ErrClosed) && Classify(err) == FaultUnreachable && !isContext(err) {
 		err = fmt.Errorf("%w: %w", ErrClosed, err)
 	}
-	v := judge(err)
+	v := redisfault.Judge(err)
 	if l.address.TLS {
-		switch v.hint {
-		case slowHint:
-			v.hint = slowHintTLS
-		case goneHint:
-			v.hint = goneHintTLS
-		}
+		v = v.OverTLS()
 	}
-	e := &Error{Fault: v.fault, at: l.name, cause: err}
-	text := err.Error()
-	for _, s := range []secret{l.address.password, l.address.sentinelPassword} {
-		if s.text != nil && strings.Contains(text, *s.text) {
-			e.cause = nil
-			v.detail = strings.ReplaceAll(v.detail, *s.text, stars)
-		}
+	e := &Error{Fault: v.Fault, at: l.name, cause: err}
+	if _, found := l.address.Redact(err.Error()); found {
+		e.cause = nil
+		v.Detail, _ = l.address.Redact(v.Detail)
 	}
-	e.what = v.text()
-	e.hint = strings.ReplaceAll(v.hint, "PREFIX", l.address.Prefix)
+	e.what = v.Text()
+	e.hint = strings.ReplaceAll(v.Hint, "PREFIX", l.address.Prefix)
 	return e
 }
 

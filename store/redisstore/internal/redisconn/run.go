@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/sluicehq/sluice/internal/redisfault"
 )
 
 // Script is a Lua script that returns one string.
@@ -90,7 +92,7 @@ func withTimer(ctx context.Context) (context.Context, context.CancelFunc) {
 // address may stand for the current master and have moved to another server, which only new connections reach. Sentinels
 // and clusters announce a new master themselves.
 func (l *Link) failed(ctx context.Context, err error) error {
-	if l.address.Mode == Single && judge(err) == answers["READONLY"] && l.wires.renew() {
+	if l.address.Mode == Single && redisfault.IsReplica(err) && l.wires.renew() {
 		_, _ = l.call(ctx, l.client.B().Ping().Build()) // takes the error of the closed connection, so that the next call does not
 	}
 	return l.fail(err)

@@ -1,0 +1,183 @@
+package logtest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/sharedlog"
+)
+
+func wake(s *suite) {
+	a, b := s.log(), s.log()
+	ctx, stop := context.WithCancel(s.ctx)
+	defer stop()
+	watch := func(l sharedlog.Log, process uint64) <-chan struct{} {
+		woken, err := l.Watch(ctx, process)
+		if err != nil {
+			s.Fatal(err)
+		}
+		return woken
+	}
+	one, two, same := watch(a, 1), watch(b, 2), watch(b, 1)
+	drain := func(c <-chan struct{}) {
+		select {
+		case <-c:
+		default:
+		}
+	}
+	expect := func(name string, c <-chan struct{}) {
+		s.Helper()
+		select {
+		case <-c:
+		case <-time.After(30 * time.Second):
+			s.Fatalf("%s was not woken", name)
+		}
+	}
+	for range 3 {
+		drain(one)
+		drain(same)
+		if err := b.Publish(s.ctx, 1); err != nil {
+			s.Fatal(err)
+		}
+		expect("process 1", one)
+		expect("process 1 elsewhere", same)
+	}
+	drain(two)
+	if err := a.Publish(s.ctx, 1, 2, 3); err != nil {
+		s.Fatal(err)
+	}
+	expect("process 2", two)
+	expect("process 1", one)
+	select {
+	case <-two:
+		s.Error("process 2 was woken twice by one wake-up")
+	case <-time.After(20 * time.Millisecond):
+	}
+	if err := a.Publish(s.ctx); err != nil {
+		s.Errorf("waking nobody: %v", err)
+	}
+	stop()
+	for range two { //nolint:revive // until it is closed
+	}
+	again := watch2(s, b, 2)
+	if err := a.Publish(s.ctx, 2); err != nil {
+		s.Fatal(err)
+	}
+	expect("process 2, which watches again,", again)
+}
+
+func watch2(s *suite, l sharedlog.Log, process uint64) <-chan struct{} {
+	s.Helper()
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.Cleanup(cancel)
+	woken, err := l.Watch(ctx, process)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return woken
+}
+
+func signsOfLife(s *suite) {
+	a, b := s.log(), s.log()
+	at := s.load(a).At
+	end := s.add(a, at, "one")
+	got, err := a.Beat(s.ctx, 1<<63, at, time.Minute)
+	if err != nil || got.Processes != 1 || len(got.Silent) > 0 || got.End.Offset != end.Offset || got.End.Segment != end.Segment || got.End.Incarnation != end.Incarnation || got.Now < end.Stamp {
+		s.Fatalf("%v, %+v", err, got)
+	}
+	const silence = 20 * time.Millisecond
+	s.until("process 1<<63 is silent", func() bool {
+		got, err := b.Beat(s.ctx, 2, at, silence)
+		if err != nil || got.Processes != 2 {
+			s.Fatalf("%v, %+v", err, got)
+		}
+		return slices.Equal(got.Silent, []uint64{1 << 63})
+	})
+	if err := b.Leave(s.ctx, 1<<63, 77); err != nil {
+		s.Fatal(err)
+	}
+	if got, err := b.Beat(s.ctx, 2, at, silence); err != nil || got.Processes != 1 || len(got.Silent) > 0 {
+		s.Errorf("%v, %+v", err, got)
+	}
+	for process := range uint64(sharedlog.MaxSilent + 10) {
+		if _, err := a.Beat(s.ctx, 100+process, end, time.Minute); err != nil {
+			s.Fatal(err)
+		}
+	}
+	s.until("as many as one call may name are silent", func() bool {
+		got, err := b.Beat(s.ctx, 2, end, silence)
+		if err != nil || got.Processes != sharedlog.MaxSilent+11 || len(got.Silent) > sharedlog.MaxSilent {
+			s.Fatalf("%v, %+v", err, got)
+		}
+		return len(got.Silent) == sharedlog.MaxSilent
+	})
+	if err := a.Compact(s.ctx, end, []byte("one")); err != nil {
+		s.Fatal(err)
+	}
+	got, err = b.Beat(s.ctx, 3, end, time.Minute)
+	s.wants(err, sharedlog.ErrSegmentEnded, "a sign of life at the end of a segment")
+	if got.Processes != sharedlog.MaxSilent+12 {
+		s.Errorf("it does not count: %+v", got)
+	}
+}
+
+// Pools of any name are kept apart.
+func names(s *suite) {
+	e := s.connect()
+	list := []string{"", "a", "A", "a:b", "a:", "{a}", "}", "{}", "a}b", "a}c", "%7D", "a%7Db", "ä ö\x00\xff*?[x]\\", strings.Repeat("l", sharedlog.MaxPool), strings.Repeat("}", sharedlog.MaxPool)}
+	for _, name := range list {
+		l := e.Log(s.name[:min(len(s.name), sharedlog.MaxPool-len(name))] + name)
+		if len(name) == sharedlog.MaxPool {
+			l = e.Log(name)
+		}
+		s.add(l, s.load(l).At, name)
+		got := s.load(l)
+		s.list(bodies(s.T, got.Entries), name)
+		woken := watch2(s, l, 1)
+		if err := l.Publish(s.ctx, 1); err != nil {
+			s.Fatal(err)
+		}
+		select {
+		case <-woken:
+		case <-time.After(30 * time.Second):
+			s.Errorf("pool %q: no wake-up", name)
+		}
+	}
+}
+
+// A log that nobody keeps any more is deleted, with its snapshot, also after its segment ended.
+func unused(s *suite) {
+	l := s.log()
+	start := s.load(l).At
+	keep := func(at sharedlog.Position, d time.Duration) {
+		s.Helper()
+		if err := l.Keep(s.ctx, at, d); err != nil {
+			s.Fatal(err)
+		}
+	}
+	keep(start, time.Hour)
+	at := s.add(l, start, "one")
+	if s.virtual {
+		time.Sleep(time.Hour - time.Second)
+		keep(at, time.Hour)
+		time.Sleep(time.Hour - time.Second)
+	}
+	if err := l.Compact(s.ctx, at, []byte("one")); err != nil {
+		s.Fatal(err)
+	}
+	next := s.add(l, at.Moved(at.Offset), "two")
+	if s.virtual {
+		time.Sleep(time.Second)
+	} else {
+		keep(at, time.Millisecond) // from a segment that has ended
+	}
+	s.until("the log is deleted", func() bool { _, err := l.Read(s.ctx, next); return err != nil })
+	s.until("all of it is", func() bool { return errors.Is(l.Keep(s.ctx, next, time.Hour), sharedlog.ErrLost) })
+	if got := s.load(l); !got.Created || len(got.Snapshot) > 0 {
+		s.Errorf("left was %+v", got)
+	}
+	s.wants(l.Keep(s.ctx, next, time.Hour), sharedlog.ErrIncarnationOver, "keeping a log that is over")
+}

@@ -1,0 +1,100 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/sharedlog"
+)
+
+// Timeout is how long a caller waits for a reply before it gives up.
+const Timeout = 2 * time.Second
+
+// link is the connection of one process to a server.
+type link struct {
+	server *Server
+	id     uint64
+	sent   atomic.Uint64
+	ended  context.Context
+	end    context.CancelFunc
+	open   sync.WaitGroup // watches
+}
+
+var errTimeout = errors.New("no reply")
+
+// outcome is what a server answers.
+type outcome[T any] struct {
+	value T
+	err   error
+}
+
+// call has the server carry out do, over a network that delays and loses messages.
+func call[T any](ctx context.Context, l *link, do func() (T, error)) (T, error) {
+	var none T
+	switch {
+	case l.ended.Err() != nil:
+		return none, sharedlog.ErrClosed
+	case ctx.Err() != nil:
+		return none, unanswered(ctx.Err())
+	}
+	s, f := l.server, l.server.world.faults.Load()
+	n := l.sent.Add(1)
+	r := s.world.dice(l.id, n)
+	there, back := delay(r, f.Delay), delay(r, f.Delay)
+	lostRequest, lostReply := r.Float64() < f.LoseRequest, r.Float64() < f.LoseReply
+	trouble := trouble{stall: f.Stall.draw(r), tail: f.LoseTail.draw(r), step: f.StepClock.draw(r), flush: r.Float64() < f.Flush}
+	if r.Uint64()&1 == 0 {
+		trouble.step = -trouble.step
+	}
+
+	reply := make(chan outcome[T], 1)
+	go func() {
+		time.Sleep(there)
+		if lostRequest {
+			return
+		}
+		var o outcome[T]
+		s.serve(l.id, n, trouble, func() { o.value, o.err = do() })
+		time.Sleep(back)
+		if !lostReply {
+			reply <- o
+		}
+	}()
+	timer := time.NewTimer(Timeout)
+	defer timer.Stop()
+	select {
+	case o := <-reply:
+		return o.value, o.err
+	case <-ctx.Done():
+		return none, unanswered(ctx.Err())
+	case <-l.ended.Done():
+		return none, sharedlog.ErrClosed
+	case <-timer.C:
+		return none, unanswered(errTimeout)
+	}
+}
+
+func unanswered(why error) error { return fmt.Errorf("%w: %w", sharedlog.ErrUnavailable, why) }
+
+// wake sends a wake-up to a watcher.
+func (s *Server) wake(from, n uint64, i int, to chan<- struct{}) {
+	f := s.world.faults.Load()
+	r := s.world.dice(from^1<<39, n<<8+uint64(i))
+	late, lost := delay(r, f.Delay)+time.Duration(r.Float64()*float64(f.DelayWake)), r.Float64() < f.LoseWake
+	if lost {
+		return
+	}
+	time.AfterFunc(late, func() { hint(to) })
+}
+
+// hint puts a value into a channel that holds one, unless one is there.
+func hint(to chan<- struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
+}
