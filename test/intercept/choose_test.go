@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -69,28 +70,37 @@ func (r *rig) run(exit int, args []string, says ...string) (stdout string) {
 const (
 	wentPast = "went past the gate"
 	noCall   = "no call passed the gate"
-	models   = "provider GET /v1/models\n"
+	answer   = "provider POST /v1/embeddings\n"
 )
+
+// curlCalls makes every curl send a call that is metered.
+func (r *rig) curlCalls() {
+	r.Helper()
+	if err := os.WriteFile(filepath.Join(r.home, ".curlrc"), []byte("data = "+strconv.Quote(call)+"\n"), 0o600); err != nil {
+		r.Fatal(err)
+	}
+}
 
 // A program that reads a base URL passes the gate, and so does a client that has to be intercepted. What goes past the gate
 // is counted, and said.
 func TestRunChooses(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "")
-	direct := r.provider.URL + "/v1/models"
+	r.curlCalls()
+	direct := r.provider.URL + "/v1/embeddings"
 	if n := r.pastGate("openai"); n != -1 {
 		t.Errorf("before any run %d connections are said to have gone past", n)
 	}
 
-	if got := r.run(0, []string{"--", "sh", "-c", `curl -sS "$OPENAI_BASE_URL/models"`}, "can pass the gate on 127.0.0.1:", "!"+wentPast, "!"+noCall); got != models {
+	if got := r.run(0, []string{"--", "sh", "-c", `curl -sS "$OPENAI_BASE_URL/embeddings"`}, "can pass the gate on 127.0.0.1:", "!"+wentPast, "!"+noCall); got != answer {
 		t.Errorf("a base URL: %q", got)
 	}
 	if n, past := r.sent("openai"), r.pastGate("openai"); n != 1 || past != 0 {
 		t.Errorf("a base URL: %d passed, %d went past", n, past)
 	}
 
-	codex := r.program("codex", `exec curl -sS https://api.openai.com/v1/models`)
-	if got := r.run(0, []string{"--", codex}, "sluice: codex ignores base URLs: its calls to 127.0.0.1 and api.openai.com are intercepted; --no-intercept leaves them\n", "!"+wentPast, "!"+noCall); got != models {
+	codex := r.program("codex", `exec curl -sS https://api.openai.com/v1/embeddings`)
+	if got := r.run(0, []string{"--", codex}, "sluice: codex ignores base URLs: its calls to 127.0.0.1 and api.openai.com are intercepted; --no-intercept leaves them\n", "!"+wentPast, "!"+noCall); got != answer {
 		t.Errorf("codex: %q", got)
 	}
 	if n := r.sent("openai"); n != 2 {
@@ -98,11 +108,11 @@ func TestRunChooses(t *testing.T) {
 	}
 
 	twice := "curl -sS " + direct + "; curl -sS " + direct
-	if got := r.run(0, []string{"--", "sh", "-c", twice}, "sluice: 2 connections to 127.0.0.1 went past the gate: sluice run --intercept -- COMMAND gates them\n", "!"+noCall); got != models+models {
+	if got := r.run(0, []string{"--", "sh", "-c", twice}, "sluice: 2 connections to 127.0.0.1 went past the gate: sluice run --intercept -- COMMAND gates them\n", "!"+noCall); got != answer+answer {
 		t.Errorf("an unknown program: %q", got)
 	}
 	other := r.program("codex", "exec curl -sS "+direct)
-	if got := r.run(0, []string{"--no-intercept", "--", other}, "1 connection to 127.0.0.1 went past the gate: without --no-intercept they are gated", "can pass the gate"); got != models {
+	if got := r.run(0, []string{"--no-intercept", "--", other}, "1 connection to 127.0.0.1 went past the gate: without --no-intercept they are gated", "can pass the gate"); got != answer {
 		t.Errorf("--no-intercept: %q", got)
 	}
 	r.run(0, []string{"--quiet", "--", "curl", "-sS", direct}, "!sluice")
@@ -150,12 +160,13 @@ func TestRunInterceptsPython(t *testing.T) {
 	t.Parallel()
 	need(t, "python3")
 	r := begin(t, nil, "")
+	r.curlCalls()
 	file := filepath.Join(r.home, "program.py")
-	if err := os.WriteFile(file, []byte(viaURLLib+`print(urllib.request.urlopen(os.environ["OPENAI_BASE_URL"] + "/models").read().decode(), end="")`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(viaURLLib+`print(urllib.request.urlopen(os.environ["OPENAI_BASE_URL"] + "/embeddings", b'`+call+`').read().decode(), end="")`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	got := r.run(0, []string{"--", "python3", file}, "python has libraries that read no base URL: its calls to ", "!"+wentPast)
-	if want := strings.Repeat("provider POST /v1/things\n", 3) + models; got != want {
+	if want := strings.Repeat("provider POST /v1/things\n", 3) + answer; got != want {
 		t.Errorf("it prints %q", got)
 	}
 	if n := r.sent("openai"); n != 4 {
@@ -167,7 +178,8 @@ func TestRunInterceptsPython(t *testing.T) {
 func TestRunInterceptsAsConfigured(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "intercept: on\n")
-	if got := r.run(0, []string{"--", "curl", "-sS", "https://api.openai.com/v1/models"}, "are intercepted on 127.0.0.1:"); got != models {
+	r.curlCalls()
+	if got := r.run(0, []string{"--", "curl", "-sS", "https://api.openai.com/v1/embeddings"}, "are intercepted on 127.0.0.1:"); got != answer {
 		t.Errorf("on: %q", got)
 	}
 	r.run(56, []string{"--only-gated", "--", "curl", "-sS", "https://elsewhere.test/"})
@@ -186,7 +198,7 @@ func TestRunInterceptsAsConfigured(t *testing.T) {
 	if err := os.WriteFile(client, []byte("name: caller\nkind: agent\ncommands: [caller]\nproviders: [openai]\nway: intercept\nwhy: is my own\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	caller := r.program("caller", "exec curl -sS "+r.provider.URL+"/v1/models")
+	caller := r.program("caller", "exec curl -sS "+r.provider.URL+"/v1/embeddings")
 	r.run(0, []string{"--", caller}, "1 connection to 127.0.0.1 went past the gate: ")
 	r.configure(strings.Replace(string(text), "intercept: on", "clients: mine", 1))
 	r.run(0, []string{"--", caller}, "caller is my own: its calls to ", "!"+wentPast)
@@ -203,19 +215,20 @@ func TestRunInterceptsAsConfigured(t *testing.T) {
 func TestAVariableDoesNotLeadOtherClientsElsewhere(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "")
+	r.curlCalls()
 	c := r.company()
 	r.configure("resources: {openai: {provider: openai}}\n")
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { fmt.Fprintf(w, "elsewhere %s\n", q.URL.Path) }))
 	t.Cleanup(elsewhere.Close)
 	r.env = append(r.env, "HTTPS_PROXY="+c.url(), "OPENAI_BASE_URL="+elsewhere.URL+"/v1")
-	get := "curl -sS https://api.openai.com/v1/models"
-	if got := r.run(0, []string{"--", r.program("codex", get+`; curl -sS "$OPENAI_BASE_URL/models"`)}, "!"+wentPast, "!"+noCall); got != models+"elsewhere /v1/models\n" {
+	get := "curl -sS https://api.openai.com/v1/embeddings"
+	if got := r.run(0, []string{"--", r.program("codex", get+`; curl -sS "$OPENAI_BASE_URL/embeddings"`)}, "!"+wentPast, "!"+noCall); got != answer+"elsewhere /v1/embeddings\n" {
 		t.Errorf("codex: %q", got)
 	}
 	if n := r.sent("openai"); n != 2 {
 		t.Errorf("%d passed", n)
 	}
-	if got := r.run(0, append([]string{"--intercept", "--"}, strings.Fields(get)...)); got != "elsewhere /v1/models\n" {
+	if got := r.run(0, append([]string{"--intercept", "--"}, strings.Fields(get)...)); got != "elsewhere /v1/embeddings\n" {
 		t.Errorf("--intercept: %q", got)
 	}
 }
@@ -225,11 +238,12 @@ func TestAVariableDoesNotLeadOtherClientsElsewhere(t *testing.T) {
 func TestRunYieldsToAClientThatRefusesTheCertificate(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "")
-	once := "curl -sS --cacert " + filepath.Join(r.home, "world.pem") + " " + r.provider.URL + "/v1/models"
+	r.curlCalls()
+	once := "curl -sS --cacert " + filepath.Join(r.home, "world.pem") + " " + r.provider.URL + "/v1/embeddings"
 	codex := r.program("codex", once+" || "+once)
 	got := r.run(0, []string{"--", codex}, "refuses the gate's certificate for 127.0.0.1", "go past the gate",
 		"1 connection to 127.0.0.1 went past the gate: the command does not trust the gate's certificate")
-	if got != models {
+	if got != answer {
 		t.Errorf("it prints %q", got)
 	}
 	r.run(60, []string{"--intercept", "--", codex}, "--tunnel 127.0.0.1 leaves this host out", "!"+wentPast)
@@ -240,10 +254,11 @@ func TestRunYieldsToAClientThatRefusesTheCertificate(t *testing.T) {
 func TestNestedRunsCountOnce(t *testing.T) {
 	t.Parallel()
 	r := begin(t, nil, "")
+	r.curlCalls()
 	c := r.company()
 	r.configure("resources: {openai: {provider: openai}}\n")
 	r.env = append(r.env, "HTTPS_PROXY="+c.url())
-	get := "curl -sS https://api.openai.com/v1/models"
+	get := "curl -sS https://api.openai.com/v1/embeddings"
 	codex, pi, sh := r.program("codex", "exec "+get), []string{r.program("pi", `exec "$@"`)}, []string{"sh", "-c", `exec "$0" "$@"`}
 	curl := strings.Fields(get)
 	for name, test := range map[string]struct {
@@ -253,7 +268,7 @@ func TestNestedRunsCountOnce(t *testing.T) {
 	}{
 		"noticed twice":            {sh, curl, 0, 1},
 		"the inner intercepts":     {sh, []string{codex}, 1, 0},
-		"the inner has a base URL": {sh, []string{"sh", "-c", `curl -sS "$OPENAI_BASE_URL/models"`}, 1, 0},
+		"the inner has a base URL": {sh, []string{"sh", "-c", `curl -sS "$OPENAI_BASE_URL/embeddings"`}, 1, 0},
 		"both intercept":           {pi, []string{codex}, 1, 0},
 		"the outer intercepts":     {pi, curl, 1, 0},
 	} {
@@ -261,7 +276,7 @@ func TestNestedRunsCountOnce(t *testing.T) {
 		past := max(r.pastGate("openai"), 0)
 		args := append(append([]string{"run", "--"}, test.outer...), sluiceBinary, "run", "--agent", "inner", "--")
 		out, stderr := r.sluice(0, append(args, test.inner...)...)
-		if out != models || strings.Count(stderr, wentPast) != int(test.past) || strings.Contains(stderr, noCall) {
+		if out != answer || strings.Count(stderr, wentPast) != int(test.past) || strings.Contains(stderr, noCall) {
 			t.Errorf("%s: %q\n%s", name, out, stderr)
 		}
 		if n, p := r.sent("openai")-sent, max(r.pastGate("openai"), 0)-past; n != test.sent || p != test.past {
@@ -336,29 +351,29 @@ func TestRunBehindACompanysProxy(t *testing.T) {
 		says   string
 	}{
 		"a base URL": {
-			env: []string{"HTTPS_PROXY=PROXY"}, args: []string{"sh", "-c", `curl -sS "$OPENAI_BASE_URL/models"`}, prints: models, seen: []string{openai}, says: "!" + noCall,
+			env: []string{"HTTPS_PROXY=PROXY"}, args: []string{"sh", "-c", `curl -sS "$OPENAI_BASE_URL/embeddings"`}, prints: answer, seen: []string{openai}, says: "!" + noCall,
 		},
 		"lower case, ALL_PROXY": {
-			env: []string{"all_proxy=PROXY"}, args: []string{"sh", "-c", `curl -sS "$OPENAI_BASE_URL/models"`}, prints: models, seen: []string{openai}, says: "!" + noCall,
+			env: []string{"all_proxy=PROXY"}, args: []string{"sh", "-c", `curl -sS "$OPENAI_BASE_URL/embeddings"`}, prints: answer, seen: []string{openai}, says: "!" + noCall,
 		},
 		"a client that uses HTTPS_PROXY for all": {
-			env: []string{"HTTPS_PROXY=PROXY"}, args: []string{"sh", "-c", `curl -sS --proxy "$HTTPS_PROXY" "$OPENAI_BASE_URL/models"`}, prints: models, seen: []string{openai}, says: "!" + noCall,
+			env: []string{"HTTPS_PROXY=PROXY"}, args: []string{"sh", "-c", `curl -sS --proxy "$HTTPS_PROXY" "$OPENAI_BASE_URL/embeddings"`}, prints: answer, seen: []string{openai}, says: "!" + noCall,
 		},
 		"noticed": {
-			env: []string{"https_proxy=PROXY"}, args: []string{"curl", "-sS", "https://api.openai.com/v1/models"}, prints: models, seen: []string{openai},
+			env: []string{"https_proxy=PROXY"}, args: []string{"curl", "-sS", "https://api.openai.com/v1/embeddings"}, prints: answer, seen: []string{openai},
 			says: "1 connection to api.openai.com went past the gate",
 		},
 		"intercepted": {
-			env: []string{"HTTPS_PROXY=PROXY", "NO_PROXY=elsewhere.test"}, args: []string{"codex", "https://api.openai.com/v1/models"}, prints: models, seen: []string{openai}, says: "!" + wentPast,
+			env: []string{"HTTPS_PROXY=PROXY", "NO_PROXY=elsewhere.test"}, args: []string{"codex", "https://api.openai.com/v1/embeddings"}, prints: answer, seen: []string{openai}, says: "!" + wentPast,
 		},
 		"another host": {
-			env: []string{"HTTPS_PROXY=PROXY"}, args: []string{"codex", "-k", "https://elsewhere.test/x"}, prints: "provider GET /x\n", seen: []string{"CONNECT elsewhere.test:443"}, says: noCall,
+			env: []string{"HTTPS_PROXY=PROXY"}, args: []string{"codex", "-k", "https://elsewhere.test/x"}, prints: "provider POST /x\n", seen: []string{"CONNECT elsewhere.test:443"}, says: noCall,
 		},
 		"plain, noticed": {
-			env: []string{"HTTP_PROXY=PROXY", "http_proxy=PROXY"}, args: []string{"curl", "-sS", "http://elsewhere.test/x"}, prints: "company http://elsewhere.test/x\n", seen: []string{"GET http://elsewhere.test/x"}, says: noCall,
+			env: []string{"HTTP_PROXY=PROXY", "http_proxy=PROXY"}, args: []string{"curl", "-sS", "http://elsewhere.test/x"}, prints: "company http://elsewhere.test/x\n", seen: []string{"POST http://elsewhere.test/x"}, says: noCall,
 		},
 		"plain, intercepted": {
-			env: []string{"HTTP_PROXY=PROXY", "http_proxy=PROXY", "HTTPS_PROXY=PROXY"}, args: []string{"codex", "http://elsewhere.test/x"}, prints: "company http://elsewhere.test/x\n", seen: []string{"GET http://elsewhere.test/x"}, says: noCall,
+			env: []string{"HTTP_PROXY=PROXY", "http_proxy=PROXY", "HTTPS_PROXY=PROXY"}, args: []string{"codex", "http://elsewhere.test/x"}, prints: "company http://elsewhere.test/x\n", seen: []string{"POST http://elsewhere.test/x"}, says: noCall,
 		},
 		"NO_PROXY with a port": {
 			env: []string{"HTTPS_PROXY=PROXY", "NO_PROXY=localhost:OTHER"}, args: []string{"codex", "https://localhost:OTHER/x"}, prints: "other /x\n", says: noCall,
@@ -373,6 +388,7 @@ func TestRunBehindACompanysProxy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := begin(t, nil, "")
+			r.curlCalls()
 			r.configure("resources: {openai: {provider: openai}}\n")
 			r.program("codex", `exec curl -sS "$@"`)
 			c := r.company()
