@@ -218,7 +218,7 @@ func TestAVariableDoesNotLeadOtherClientsElsewhere(t *testing.T) {
 	r.curlCalls()
 	c := r.company()
 	r.configure("resources: {openai: {provider: openai}}\n")
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { fmt.Fprintf(w, "elsewhere %s\n", q.URL.Path) }))
+	elsewhere := httptest.NewServer(named("elsewhere"))
 	t.Cleanup(elsewhere.Close)
 	r.env = append(r.env, "HTTPS_PROXY="+c.url(), "OPENAI_BASE_URL="+elsewhere.URL+"/v1")
 	get := "curl -sS https://api.openai.com/v1/embeddings"
@@ -319,6 +319,7 @@ func (c *company) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	if q.Method != http.MethodConnect {
+		_, _ = io.Copy(io.Discard, q.Body)
 		fmt.Fprintf(w, "company %s\n", q.RequestURI)
 		return
 	}
@@ -392,7 +393,7 @@ func TestRunBehindACompanysProxy(t *testing.T) {
 			r.configure("resources: {openai: {provider: openai}}\n")
 			r.program("codex", `exec curl -sS "$@"`)
 			c := r.company()
-			plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { fmt.Fprintf(w, "plain %s\n", q.URL.Path) }))
+			plain := httptest.NewServer(named("plain"))
 			t.Cleanup(plain.Close)
 			_, other, _ := net.SplitHostPort(r.other.Listener.Addr().String())
 			_, open, _ := net.SplitHostPort(plain.Listener.Addr().String())

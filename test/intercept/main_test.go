@@ -69,7 +69,7 @@ func begin(t *testing.T, serve http.Handler, config string) *rig {
 	}
 	r.provider = &provider{serve: serve}
 	r.provider.Server = r.server(r.provider)
-	r.other = r.server(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) { fmt.Fprintf(w, "other %s\n", q.URL.Path) }))
+	r.other = r.server(named("other"))
 	world, err := authority()
 	if err != nil {
 		t.Fatal(err)
@@ -131,6 +131,15 @@ func echo(w http.ResponseWriter, q *http.Request) {
 	fmt.Fprintf(w, "provider %s %s\n", q.Method, q.URL.RequestURI())
 }
 
+// named tells who was asked. It reads the body first: a server of HTTP/2 that answers before it has the whole body resets the
+// stream, and curl takes that for an error.
+func named(who string) http.HandlerFunc {
+	return func(w http.ResponseWriter, q *http.Request) {
+		_, _ = io.Copy(io.Discard, q.Body)
+		fmt.Fprintf(w, "%s %s\n", who, q.URL.Path)
+	}
+}
+
 // provider allows perSecond requests in any second, and refuses others.
 type provider struct {
 	*httptest.Server
@@ -156,6 +165,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	if n := len(p.arrived); limited && n >= perSecond && now.Sub(p.arrived[n-perSecond]) < time.Second {
 		p.refused++
 		p.mu.Unlock()
+		_, _ = io.Copy(io.Discard, q.Body)
 		w.WriteHeader(http.StatusTooManyRequests)
 		return
 	}
