@@ -67,6 +67,10 @@ func testChild(args []string) int {
 		fmt.Println(got)
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	case "get": // gets URLs, with variables in them, and prints what comes back
+		if err := proctest.TrustBundle(); err != nil {
+			fmt.Println(err)
+			return 1
+		}
 		for _, at := range args[1:] {
 			resp, err := http.Get(os.ExpandEnv(at)) //nolint:noctx // it is a command of its own
 			if err != nil {

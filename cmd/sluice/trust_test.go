@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -170,9 +169,6 @@ func TestRunTrustsWhatItsCommandTrusts(t *testing.T) {
 
 // With --intercept the same is trusted, and also by a gate inside.
 func TestInterceptTrustsWhatItsCommandTrusts(t *testing.T) {
-	if runtime.GOOS == "darwin" {
-		t.Skip("the command is a Go program, which ignores the bundle here")
-	}
 	t.Parallel()
 	c := newCompany(t)
 	file := c.write("sluice.yaml", "resources: {openai: {provider: openai, upstream: \""+c.provider+"\"}}\n")
@@ -213,11 +209,9 @@ func TestProxyWithACertificateOfTheCompany(t *testing.T) {
 	file := c.write("sluice.yaml", "resources: {openai: {provider: openai, upstream: \"https://provider.test\"}}\n")
 	env := []string{"HTTPS_PROXY=" + c.proxy(), "OPENAI_BASE_URL=https://provider.test/v1", "OPENAI_API_KEY=key"}
 	calls := map[string][]string{
-		"run":  {"run", "--quiet", "--config", file, "--", child(t), "get", "${OPENAI_BASE_URL}/models"},
-		"ping": {"ping", "openai", "--config", file},
-	}
-	if runtime.GOOS != "darwin" {
-		calls["run --intercept"] = []string{"run", "--intercept", "--quiet", "--config", file, "--", child(t), "get", "https://provider.test/v1/models"}
+		"run":             {"run", "--quiet", "--config", file, "--", child(t), "get", "${OPENAI_BASE_URL}/models"},
+		"run --intercept": {"run", "--intercept", "--quiet", "--config", file, "--", child(t), "get", "https://provider.test/v1/models"},
+		"ping":            {"ping", "openai", "--config", file},
 	}
 	for name, args := range calls {
 		if out, said := c.sluice(0, append(env, "REQUESTS_CA_BUNDLE="+c.ca), args...); !strings.Contains(out, "200") {

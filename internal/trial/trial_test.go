@@ -6,13 +6,13 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/clients"
 	"github.com/sluicehq/sluice/internal/leaktest"
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 // act makes this program a client that does what the variable says.
@@ -54,6 +54,9 @@ func client(does string) error {
 		base = "https://example.com"
 	case "hang":
 		time.Sleep(time.Hour)
+	}
+	if err := proctest.TrustBundle(); err != nil {
+		return err
 	}
 	r, err := http.NewRequest(http.MethodPost, base+"/chat/completions", strings.NewReader(body))
 	if err != nil {
@@ -100,9 +103,6 @@ func TestTry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if of.way != clients.ByBase && (runtime.GOOS == "darwin" || runtime.GOOS == "windows") {
-				t.Skip("Go programs ignore SSL_CERT_FILE there")
-			}
 			c := &clients.Client{
 				Name: strings.ReplaceAll(name, " ", "-"), Kind: clients.Agent, Way: of.way, Commands: []string{"it"}, Providers: []string{"openai"},
 				Keys: []string{"OPENAI_API_KEY"}, Bases: []clients.Base{{Variable: "OPENAI_BASE_URL", Provider: "openai", Suffix: "/v1"}},

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -60,15 +59,6 @@ func TestDamagedFilesAreNamedAndRepaired(t *testing.T) {
 	change := func(change func([]byte) []byte) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) { write(t, path, change(bytes.Clone(read(t, path)))) }
 	}
-	link := func(t *testing.T, path string) {
-		if runtime.GOOS == "windows" {
-			t.Skip("only administrators can make links there")
-		}
-		away := filepath.Join(t.TempDir(), "away")
-		if err := errors.Join(os.Rename(path, away), os.Symlink(away, path)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	scramble := func(at int) func([]byte) []byte {
 		return func(b []byte) []byte {
 			for i := range 8 {
@@ -90,7 +80,6 @@ func TestDamagedFilesAreNamedAndRepaired(t *testing.T) {
 		{"empty", false, change(func([]byte) []byte { return nil })},
 		{"cut in the header", false, change(func(b []byte) []byte { return b[:100] })},
 		{"cut in the records", false, change(func(b []byte) []byte { return b[:filestore.HeaderSize+100] })},
-		{"a link", false, link},
 		{"no journal", true, func(t *testing.T, path string) {
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
@@ -99,47 +88,48 @@ func TestDamagedFilesAreNamedAndRepaired(t *testing.T) {
 		{"an empty journal", true, change(func([]byte) []byte { return nil })},
 		{"half a journal", true, change(func(b []byte) []byte { return b[:len(b)/2] })},
 		{"scrambled journal", true, change(scramble(8))},
-		{"a link to the journal", true, link},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			dir, state, journal := pristine(t)
-			path := state
-			if c.journal {
-				path = journal
-			}
-			c.damage(t, path)
-			_, err := charged(dir)
-			unusable(t, err, "")
-			var hinted interface{ Hint() string }
-			if !errors.As(err, &hinted) || !strings.HasSuffix(hinted.Hint(), "sluice repair pool") || !strings.Contains(err.Error(), filepath.Dir(state)) {
-				t.Errorf("the error is %v, the hint %q", err, hinted.Hint())
-			}
-			s, err := filestore.Open(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
-			r, err := s.Repair(t.Context(), "pool", false)
-			if err != nil || r.Damage == "" || r.Aside != "" || len(aside(t, dir)) != 0 {
-				t.Fatalf("looked at: %+v, %v", r, err)
-			}
-			broken, _ := os.ReadFile(path)
-			if r, err = s.Repair(t.Context(), "pool", true); err != nil || r.Damage == "" || len(aside(t, dir)) != 1 || r.Aside != aside(t, dir)[0] {
-				t.Fatalf("repaired: %+v, %v", r, err)
-			}
-			if kept, _ := os.ReadFile(filepath.Join(r.Aside, filepath.Base(path))); !bytes.Equal(kept, broken) {
-				t.Error("what was moved aside was written to")
-			}
-			p, err := s.Pool(t.Context(), perMinute())
-			if err != nil {
-				t.Fatal(err)
-			}
-			repaired(t, p)
-			if r, err := s.Repair(t.Context(), "pool", true); err != nil || r.Damage != "" || r.Aside != "" {
-				t.Errorf("the pool that is new: %+v, %v", r, err)
-			}
-		})
+		t.Run(c.name, func(t *testing.T) { namedAndRepaired(t, c.journal, c.damage) })
+	}
+}
+
+func namedAndRepaired(t *testing.T, ofJournal bool, damage func(t *testing.T, path string)) {
+	t.Parallel()
+	dir, state, journal := pristine(t)
+	path := state
+	if ofJournal {
+		path = journal
+	}
+	damage(t, path)
+	_, err := charged(dir)
+	unusable(t, err, "")
+	var hinted interface{ Hint() string }
+	if !errors.As(err, &hinted) || !strings.HasSuffix(hinted.Hint(), "sluice repair pool") || !strings.Contains(err.Error(), filepath.Dir(state)) {
+		t.Errorf("the error is %v, the hint %q", err, hinted.Hint())
+	}
+	s, err := filestore.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r, err := s.Repair(t.Context(), "pool", false)
+	if err != nil || r.Damage == "" || r.Aside != "" || len(aside(t, dir)) != 0 {
+		t.Fatalf("looked at: %+v, %v", r, err)
+	}
+	broken, _ := os.ReadFile(path)
+	if r, err = s.Repair(t.Context(), "pool", true); err != nil || r.Damage == "" || len(aside(t, dir)) != 1 || r.Aside != aside(t, dir)[0] {
+		t.Fatalf("repaired: %+v, %v", r, err)
+	}
+	if kept, _ := os.ReadFile(filepath.Join(r.Aside, filepath.Base(path))); !bytes.Equal(kept, broken) {
+		t.Error("what was moved aside was written to")
+	}
+	p, err := s.Pool(t.Context(), perMinute())
+	if err != nil {
+		t.Fatal(err)
+	}
+	repaired(t, p)
+	if r, err := s.Repair(t.Context(), "pool", true); err != nil || r.Damage != "" || r.Aside != "" {
+		t.Errorf("the pool that is new: %+v, %v", r, err)
 	}
 }
 
@@ -175,48 +165,6 @@ func TestSoundFilesAreNotMoved(t *testing.T) {
 	sound("with a step cut off")
 	if r, err := s.Repair(t.Context(), "another", true); err != nil || r.Damage != "" {
 		t.Errorf("a pool that there is not: %+v, %v", r, err)
-	}
-}
-
-// A process that has the damaged files open switches to the new ones.
-func TestWhoUsesDamagedFilesGoesOnAfterTheRepair(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("Windows does not let a mapped file be overwritten")
-	}
-	t.Parallel()
-	for _, c := range []struct {
-		name   string
-		damage func(state []byte) []byte
-	}{
-		{"scrambled header", func(b []byte) []byte { return append(bytes.Repeat([]byte{7}, 200), b[200:]...) }},
-		{"empty, without its journal", func([]byte) []byte { return nil }},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			s, p := opened(t, dir, perMinute())
-			ops := []store.Op{ask("a", 0, time.Hour)}
-			if err := p.Apply(t.Context(), ops); err != nil {
-				t.Fatal(err)
-			}
-			state, journal := s.StatePath("pool"), s.JournalPath("pool")
-			if c.damage(read(t, state)) == nil { // the process would mend it
-				write(t, journal, nil)
-			}
-			write(t, state, c.damage(read(t, state)))
-			if err := p.Apply(t.Context(), ops); !errors.Is(err, store.ErrUnavailable) {
-				t.Fatalf("with damaged files: %v", err)
-			}
-			other, err := filestore.Open(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer other.Close()
-			if r, err := other.Repair(t.Context(), "pool", true); err != nil || r.Aside == "" {
-				t.Fatalf("repaired: %+v, %v", r, err)
-			}
-			repaired(t, p)
-		})
 	}
 }
 
