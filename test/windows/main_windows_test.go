@@ -170,7 +170,7 @@ func consoled() bool {
 func needsConsole(t *testing.T) {
 	t.Helper()
 	if !consoled() {
-		t.Skip("there is no console that could send Ctrl-Break")
+		t.Fatal("there is no console that could send Ctrl-Break; run it in one")
 	}
 }
 
