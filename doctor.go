@@ -227,6 +227,9 @@ func (r *resource) facts(snap *store.Snapshot) policy.Facts {
 			addFacts(&f, &r.limits[l.Limit], l, clockAt(snap.Now))
 		}
 	}
+	f.Unknown = slices.DeleteFunc(f.Unknown, func(of policy.Stated) bool { // known of another model is known
+		return slices.ContainsFunc(snap.Limits, func(l store.LimitState) bool { return l.Size > 0 && r.limitName(int8(l.Limit)) == of.Name })
+	})
 	return f
 }
 

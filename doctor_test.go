@@ -321,6 +321,22 @@ func TestDiagnosisAtSaturationOfLearnedLimits(t *testing.T) {
 	})
 }
 
+// What a response states of one model is known of the limit: doctor said that no answer has stated it, and advised a size that caps
+// every model.
+func TestALimitThatOneModelStatesIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		per := []sluice.Scope{sluice.PerModel}
+		g := open(t, sluice.Limit{Name: "rpm", Kind: sluice.Bucket, Window: time.Minute, Per: per})
+		pass(t, g, sluice.Request{Resource: "api", Agent: "a", Model: "opus"})
+		ticket := acquire(t, g, sluice.Request{Resource: "api", Agent: "a", Model: "haiku"})
+		answer(t, ticket, sluice.Answer{Verdict: store.VerdictOK, Limits: []sluice.ObservedLimit{{Limit: "rpm", Size: 600, Remaining: 599, ResetIn: time.Second}}})
+		end(t, ticket)
+		if d := diagnose(t, g, bubbleStart); len(d.Advice) > 0 {
+			t.Errorf("doctor says %v", d.Advice)
+		}
+	})
+}
+
 // A program that uses the same key without the gate shows in the remaining amounts of responses. Its use is measured,
 // subtracted, and forgotten when it has recovered.
 func TestOutsideUseOfFlows(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -24,7 +25,7 @@ func (r *resource) setState(s *inspect.ResourceStatus, snap *store.Snapshot, bud
 	turnedAway := false
 	if s.Outage == nil {
 		turnedAway = r.turnedAway(snap)
-		out = r.shortage(s, r.heldAway(snap), budgets)
+		out = r.shortage(s, snap, r.heldAway(snap), budgets)
 		s.UsedUp = out.gone
 	}
 	s.State, s.Reason, s.Until = r.state(s, snap, &out, turnedAway)
@@ -131,7 +132,7 @@ func (r *resource) heldAway(snap *store.Snapshot) (classes []int) {
 // shortage finds the shared limit with nothing left, of several the one with the latest reset. If no limit is used up
 // until a reset, it may be a budget that has nothing left, or too little. If agents of some classes were turned away, it
 // may also be a limit whose light or breaker holds those classes.
-func (r *resource) shortage(s *inspect.ResourceStatus, away []int, budgets []inspect.BudgetStatus) (out shortage) {
+func (r *resource) shortage(s *inspect.ResourceStatus, snap *store.Snapshot, away []int, budgets []inspect.BudgetStatus) (out shortage) {
 	if r.observe {
 		return out // it holds no request
 	}
@@ -141,7 +142,8 @@ func (r *resource) shortage(s *inspect.ResourceStatus, away []int, budgets []ins
 	}
 	for i := range s.Limits {
 		l := &s.Limits[i]
-		lit := l.Binds && (l.Light == "red" && len(away) > 0 || l.Light == "amber" && len(lower) > 0)
+		color := r.lightAhead(snap, l)
+		lit := l.Binds && (color == store.Red && len(away) > 0 || color == store.Amber && len(lower) > 0)
 		slowed := l.Breaker != "" && len(lower) > 0
 		later := out.of == "" || l.ResetAt != nil && (out.until == nil || l.ResetAt.After(*out.until))
 		if l.Scope != "" || l.Limit <= 0 || l.Remaining > 0 && !lit && !slowed || !later {
@@ -154,6 +156,12 @@ func (r *resource) shortage(s *inspect.ResourceStatus, away []int, budgets []ins
 		switch {
 		case l.Remaining > 0 && slowed:
 			out.of, out.held, out.holds = "the breaker on the limit "+l.Name+" holds "+r.classNames(lower)+levelOf(l), "", true
+		case l.Remaining > 0 && l.Light != color.String(): // each stops where the light begins to hold it
+			held := lower
+			if color == store.Red {
+				held = away
+			}
+			out.of, out.held, out.holds = "the light on the limit "+l.Name+" holds "+r.classNames(held)+levelOf(l), "", true
 		case l.Remaining > 0:
 			out.of, out.holds = "the light on the limit "+l.Name+" is "+l.Light+levelOf(l), true
 			if out.held = ": lower classes wait or are refused"; l.Light == "red" {
@@ -181,6 +189,32 @@ func (r *resource) shortage(s *inspect.ResourceStatus, away []int, budgets []ins
 		}
 	}
 	return out
+}
+
+// lightAhead returns the color that the light of a limit has for the next request: that after one more unit.
+func (r *resource) lightAhead(snap *store.Snapshot, of *inspect.LimitStatus) store.Color {
+	for i := range snap.Limits {
+		l := &snap.Limits[i]
+		if l.Scope != of.Scope || r.limitName(int8(l.Limit)) != of.Name {
+			continue
+		}
+		below := func(thousandths int64) bool {
+			line := policy.Floor{Amount: policy.Part(l.Size, thousandths)}
+			if l.Reset != 0 && !r.light.Static {
+				line.Over, line.Until = l.Window.Microseconds(), int64(l.Reset)
+			}
+			at := line.At(int64(snap.Now))
+			return at > 0 && l.Remaining-1 < at
+		}
+		switch {
+		case l.Light == store.Red || below(r.light.Red):
+			return store.Red
+		case l.Light == store.Amber || below(r.light.Green):
+			return store.Amber
+		}
+		return store.Green
+	}
+	return store.Green
 }
 
 // spends reports whether requests to the resource cost money: by its provider, or because one has stated dollars to this

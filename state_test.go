@@ -341,6 +341,34 @@ func TestAHeldClassIsNamed(t *testing.T) {
 	})
 }
 
+// Each class stops where the light begins to hold it, before its color changes.
+func TestAClassThatTheLightHoldsIsNamedWhereItStops(t *testing.T) {
+	for class, want := range map[string]struct {
+		sent   int
+		reason string
+	}{
+		"p2": {8, "the light on the limit hour holds p2 (8 of 10 used)"},
+		"p0": {9, "the light on the limit hour holds p0 (9 of 10 used)"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g := openResource(t, sluice.Resource{
+				Limits: []sluice.Limit{{Name: "hour", Kind: sluice.Fixed, Size: 10, Window: time.Hour}}, Light: sluice.Light{Static: true, Red: 10},
+			})
+			sent := 0
+			for ; ; sent++ {
+				if _, err := g.Try(t.Context(), sluice.Request{Resource: "api", Agent: "agent", Class: class}); err != nil {
+					break
+				}
+				time.Sleep(2 * time.Second)
+			}
+			wantState(t, g, inspect.StateQueueing, want.reason)
+			if sent != want.sent {
+				t.Errorf("%d requests of %s went, want %d", sent, class, want.sent)
+			}
+		})
+	}
+}
+
 func TestAnOutageDegrades(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

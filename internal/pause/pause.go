@@ -319,6 +319,7 @@ func (g *State) Succeeded(t, granted int64, ticket int32) {
 	}
 	if g.Phase == Ramping && granted >= g.up.from {
 		g.up.acked++
+		g.up.ackedAt = t
 	}
 }
 

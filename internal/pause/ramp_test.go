@@ -161,6 +161,51 @@ func TestRefusalTeachesWhatMayGo(t *testing.T) {
 	}
 }
 
+// What went before a pause counts after it, also if the first answers were slower than the later ones.
+func TestBoundCountsThroughPauses(t *testing.T) {
+	g, now := ramping(true)
+	var accepted []int64
+	refusals := 0
+	limit := func(at int64) int64 {
+		if n := len(accepted); n >= 10 && accepted[n-10]+5*second > at {
+			refusals++
+			return accepted[n-10] + 5*second - at
+		}
+		accepted = append(accepted, at)
+		return 0
+	}
+	run(t, g, now, 4*second, second*6/10, limit)
+	if refusals == 0 {
+		t.Fatal("nothing was refused")
+	}
+	refusals = 0
+	went := run(t, g, now+4*second, 26*second, second/50, limit)
+	if refusals > 0 || len(went) < 40 {
+		t.Errorf("%d went in 26 s, %d were refused", len(went), refusals)
+	}
+}
+
+// Calls that come slowly before a burst are not taken for what may go at once.
+func TestSlowCallsDoNotTeachTheBound(t *testing.T) {
+	g, now := ramping(true)
+	for range 30 {
+		g.Allow(now)
+		g.Sent(now, 1)
+		g.Succeeded(now+second/20, now, 1)
+		now += 10 * second
+	}
+	went := 0
+	run(t, g, now, 3*second, second/20, func(at int64) int64 {
+		if went++; went == 21 {
+			return second
+		}
+		return 0
+	})
+	if g.up.most < 20 || g.up.most > 22 || g.up.span > 5*second {
+		t.Errorf("the bound is %d in %d", g.up.most, g.up.span)
+	}
+}
+
 // The refusal of a request without a ticket that is open, as scripts report it, teaches the bound as well. Its request
 // counts as granted when it is reported, after the latest grant.
 func TestReportedRefusalTeaches(t *testing.T) {

@@ -11,7 +11,7 @@ var layout = pool.Schema{
 		{Name: "answers", Key: "A", Slots: 39},
 		{Name: "crecs", Key: "B", Slots: 13},
 		{Name: "defs", Key: "C", Slots: 9},
-		{Name: "gates", Key: "D", Slots: 67},
+		{Name: "gates", Key: "D", Slots: 41},
 		{Name: "hperiods", Key: "E", Slots: 17},
 		{Name: "insts", Key: "F", Slots: 30},
 		{Name: "leases", Key: "G", Slots: 27},

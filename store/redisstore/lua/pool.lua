@@ -16,7 +16,7 @@ local function begin()
  nothingChanged(known)
  known.slabs = { -- in the order of useSlabs
   slabOf('N', 3, {}), slabOf("A", 39, {}), slabOf("B", 13, {}), slabOf("C", 9, {}),
-  slabOf("D", 67, {}), slabOf("E", 17, {}), slabOf("F", 30, {}), slabOf("G", 27, {}),
+  slabOf("D", 41, {'marks'}), slabOf("E", 17, {}), slabOf("F", 30, {}), slabOf("G", 27, {}),
   slabOf("H", 14, {}, true), slabOf("I", 8, {}), slabOf("J", 29, {}), slabOf("K", 4, {}),
   slabOf("L", 14, {}), slabOf("M", 17, {}), slabOf("A'", 384, {}), slabOf("B'", 10, {}),
   slabOf("C'", 3, {}), slabOf("D'", 7, {}), slabOf("E'", 105, {'slot'}), slabOf("F'", 8, {}),
@@ -312,7 +312,7 @@ F.pool_Pool_dropStale = function() -- internal/pool/pauses.go:135
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  local next_ = g[67]
+  local next_ = g[41]
   F.pause_State_Allow(g, once[1])
   if F.pool_pauseRec_stale(g, once[1]) and not F.pool_Pool_rampStays(g) then F.pool_Pool_dropPause(i) end
   i = next_
@@ -766,16 +766,16 @@ F.pause_State_Allow = function(g, t) -- internal/pause/pause.go:107
  return {1,0,0,0}
 end
 F.pool_pauseRec_stale = function(g, t) -- internal/pool/pauses.go:33
- return (g[1] == 0 and g[4] == 0 and g[5] == 0 and t - (g[3] > g[2] and g[3] or g[2]) >= 600000000) or (g[61] ~= 0 and (g[1] ~= 1 and g[6] == 0 and t - max(g[3], g[2], g[13]) >= 3600000000))
+ return (g[1] == 0 and g[4] == 0 and g[5] == 0 and t - (g[3] > g[2] and g[3] or g[2]) >= 600000000) or (g[35] ~= 0 and (g[1] ~= 1 and g[6] == 0 and t - max(g[3], g[2], g[13]) >= 3600000000))
 end
 F.pool_Pool_rampStays = function(g) -- internal/pool/ramps.go:47
  if not (g[11] ~= 0) then return false end
- local who = {0,0,g[62],0,g[63]}
+ local who = {0,0,g[36],0,g[37]}
  for i = 0, cfg[4] - 1 do
   repeat
    local per = (S_limits[i+1] or ld(S_limits, i+1))[7]
-   local scope, _, _ = F.pool_gateScope(per, g[62], g[63])
-   if not F.pool_Pool_ramps(i) or scope ~= g[61] then break end
+   local scope, _, _ = F.pool_gateScope(per, g[36], g[37])
+   if not F.pool_Pool_ramps(i) or scope ~= g[35] then break end
    local at = F.pool_Pool_findInst(i, (F.pool_scoped(who, 0, per)), 0)
    if at ~= 0 and (S_insts[at] or ld(S_insts, at))[1] == 0 then return true end
   until true
@@ -784,18 +784,18 @@ F.pool_Pool_rampStays = function(g) -- internal/pool/ramps.go:47
 end
 F.pool_Pool_dropPause = function(i) -- internal/pool/pauses.go:95
  local g = S_gates[i] or ld(S_gates, i)
- if g[66] ~= 0 then
-  local t1_ = (S_gates[g[66]] or ld(S_gates, g[66]))
-  t1_[67] = g[67]
- else once[26] = g[67] end
- if g[67] ~= 0 then
-  local t2_ = (S_gates[g[67]] or ld(S_gates, g[67]))
-  t2_[66] = g[66]
+ if g[40] ~= 0 then
+  local t1_ = (S_gates[g[40]] or ld(S_gates, g[40]))
+  t1_[41] = g[41]
+ else once[26] = g[41] end
+ if g[41] ~= 0 then
+  local t2_ = (S_gates[g[41]] or ld(S_gates, g[41]))
+  t2_[40] = g[40]
  end
- if g[62] ~= 0 then F.flat_Names_Drop(g[62]) end
- if g[63] ~= 0 then F.flat_Names_Drop(g[63]) end
- if g[64] ~= 0 then F.flat_Names_Drop(g[64]) end
- if g[65] ~= 0 then F.flat_Names_Drop(g[65]) end
+ if g[36] ~= 0 then F.flat_Names_Drop(g[36]) end
+ if g[37] ~= 0 then F.flat_Names_Drop(g[37]) end
+ if g[38] ~= 0 then F.flat_Names_Drop(g[38]) end
+ if g[39] ~= 0 then F.flat_Names_Drop(g[39]) end
  slabFree(S_gates, i)
 end
 F.pool_Pool_acquire = function(i) -- internal/pool/acquire.go:9
@@ -1009,8 +1009,8 @@ F.pool_Pool_resume = function(op) -- internal/pool/pauses.go:289
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if g[61] ~= 0 or not (once[148] ~= 0 and once[1] - once[148] < 3000000) then F.pause_State_Resume(g, once[1]) end
-  i = (S_gates[i] or ld(S_gates, i))[67]
+  if g[35] ~= 0 or not (once[148] ~= 0 and once[1] - once[148] < 3000000) then F.pause_State_Resume(g, once[1]) end
+  i = (S_gates[i] or ld(S_gates, i))[41]
  end
  op[46] = 3
 end
@@ -1681,10 +1681,10 @@ F.pool_Pool_pausesLost = function(t, tk, unsent) -- internal/pool/pauses.go:156
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if ((band(g[61], 4) == 0 or g[62] == tk[12]) and (band(g[61], 16) == 0 or g[63] == tk[14])) then
+  if ((band(g[35], 4) == 0 or g[36] == tk[12]) and (band(g[35], 16) == 0 or g[37] == tk[14])) then
    F.pause_State_Lost(g, once[1], t, unsent)
   end
-  i = (S_gates[i] or ld(S_gates, i))[67]
+  i = (S_gates[i] or ld(S_gates, i))[41]
  end
 end
 F.pool_Pool_lapse = function(tk) -- internal/pool/lifecycle.go:371
@@ -1835,10 +1835,10 @@ F.pause_State_pass = function(g, t) -- internal/pause/pause.go:91
  end
 end
 F.pause_until = function(phase, at) return {0,phase,at,at} end -- internal/pause/pause.go:88
-F.pause_ramp_next = function(r, r_o) -- internal/pause/ramp.go:98
- local at = ((r[r_o+3] == 0) and 0 or r[r_o+3] + F.pause_gap(min(r[r_o+6], (min(r[r_o+5] > r[r_o+11] and r[r_o+5] or r[r_o+11], r[r_o+4])))))
- if r[r_o+4] - (min(r[r_o+5] > r[r_o+11] and r[r_o+5] or r[r_o+11], r[r_o+4])) > (min(r[r_o+6], (min(r[r_o+5] > r[r_o+11] and r[r_o+5] or r[r_o+11], r[r_o+4])))) then
-  at = max(at, r[r_o+2] + (r[r_o+7] + 1) * 500000)
+F.pause_ramp_next = function(r, r_o) -- internal/pause/ramp.go:107
+ local at = ((r[r_o+3] == 0) and 0 or r[r_o+3] + F.pause_gap(min(r[r_o+7], (min(r[r_o+5] > r[r_o+12] and r[r_o+5] or r[r_o+12], r[r_o+4])))))
+ if r[r_o+4] - (min(r[r_o+5] > r[r_o+12] and r[r_o+5] or r[r_o+12], r[r_o+4])) > (min(r[r_o+7], (min(r[r_o+5] > r[r_o+12] and r[r_o+5] or r[r_o+12], r[r_o+4])))) then
+  at = max(at, r[r_o+2] + (r[r_o+8] + 1) * 500000)
  end
  return max(at, F.pause_ramp_bound(r, r_o))
 end
@@ -1923,7 +1923,7 @@ F.pool_Pool_pausesAllow = function(model, key) -- internal/pool/pauses.go:113
  local all, i = {1,0,0,0}, once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if ((band(g[61], 4) == 0 or g[62] == model) and (band(g[61], 16) == 0 or g[63] == key)) then
+  if ((band(g[35], 4) == 0 or g[36] == model) and (band(g[35], 16) == 0 or g[37] == key)) then
    local v = F.pause_State_Allow(g, once[1])
    if v[1] == 0 then
     local next_ = all[4] > v[4] and all[4] or v[4]
@@ -1931,7 +1931,7 @@ F.pool_Pool_pausesAllow = function(model, key) -- internal/pool/pauses.go:113
     all[4] = next_
    end
   end
-  i = (S_gates[i] or ld(S_gates, i))[67]
+  i = (S_gates[i] or ld(S_gates, i))[41]
  end
  return copy_(all, 0, 4)
 end
@@ -2197,10 +2197,10 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses
   local i = once[26]
   while i ~= 0 do
    local g = S_gates[i] or ld(S_gates, i)
-   if ((band(g[61], 4) == 0 or g[62] == who[who_o+3]) and (band(g[61], 16) == 0 or g[63] == who[who_o+5])) then
+   if ((band(g[35], 4) == 0 or g[36] == who[who_o+3]) and (band(g[35], 16) == 0 or g[37] == who[who_o+5])) then
     F.pause_State_Succeeded(g, once[1], granted, t)
    end
-   i = (S_gates[i] or ld(S_gates, i))[67]
+   i = (S_gates[i] or ld(S_gates, i))[41]
   end
  elseif t1_ == 2 then
   local g = F.pool_Pool_gateFor(op, who, who_o)
@@ -2297,10 +2297,10 @@ F.pool_Pool_since = function(scope, who, who_o) -- internal/pool/learn.go:41
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if g[61] == scope and g[62] == model and g[63] == key and (F.pause_State_Allow(g, once[1]))[2] == 1 then
+  if g[35] == scope and g[36] == model and g[37] == key and (F.pause_State_Allow(g, once[1]))[2] == 1 then
    return g[3]
   end
-  i = (S_gates[i] or ld(S_gates, i))[67]
+  i = (S_gates[i] or ld(S_gates, i))[41]
  end
  return once[1]
 end
@@ -2332,19 +2332,19 @@ F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:48
   local i = once[26]
   while i ~= 0 do
    local g = S_gates[i] or ld(S_gates, i)
-   if g[61] == scope and g[62] == model and g[63] == key then return i end
-   i = (S_gates[i] or ld(S_gates, i))[67]
+   if g[35] == scope and g[36] == model and g[37] == key then return i end
+   i = (S_gates[i] or ld(S_gates, i))[41]
   end
  end
  if slabLen(S_gates) >= 256 and scope ~= 0 then return F.pool_Pool_pauseOf(0, 0, 0) end
  F.pool_Pool_splitLanes(scope)
  local i = slabNew(S_gates)
  local g = S_gates[i] or ld(S_gates, i)
- g[61], g[62], g[63] = scope, model ~= 0 and F.flat_Names_Keep(model) or 0, key ~= 0 and F.flat_Names_Keep(key) or 0
- g[67] = once[26]
- if g[67] ~= 0 then
-  local t1_ = (S_gates[g[67]] or ld(S_gates, g[67]))
-  t1_[66] = i
+ g[35], g[36], g[37] = scope, model ~= 0 and F.flat_Names_Keep(model) or 0, key ~= 0 and F.flat_Names_Keep(key) or 0
+ g[41] = once[26]
+ if g[41] ~= 0 then
+  local t1_ = (S_gates[g[41]] or ld(S_gates, g[41]))
+  t1_[40] = i
  end
  once[26] = i
  return i
@@ -2352,11 +2352,11 @@ end
 F.pool_Pool_setCause = function(g, op, agent) -- internal/pool/pauses.go:255
  local cause = op[38]
  if cause == "" then cause = F.store_Verdict_String(op[33]) end
- local old = g[64]
- g[64] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
+ local old = g[38]
+ g[38] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  if old ~= 0 then F.flat_Names_Drop(old) end
- old = g[65]
- g[65] = agent ~= 0 and F.flat_Names_Keep(agent) or 0
+ old = g[39]
+ g[39] = agent ~= 0 and F.flat_Names_Keep(agent) or 0
  if old ~= 0 then F.flat_Names_Drop(old) end
 end
 F.pause_State_Pause = function(g, t, wait) -- internal/pause/pause.go:270
@@ -2717,10 +2717,10 @@ F.pool_Pool_limitsBind = function(who, who_o) -- internal/pool/pauses.go:165
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if ((band(g[61], 4) == 0 or g[62] == who[who_o+3]) and (band(g[61], 16) == 0 or g[63] == who[who_o+5])) then
+  if ((band(g[35], 4) == 0 or g[36] == who[who_o+3]) and (band(g[35], 16) == 0 or g[37] == who[who_o+5])) then
    F.pause_State_LimitsBind(g)
   end
-  i = (S_gates[i] or ld(S_gates, i))[67]
+  i = (S_gates[i] or ld(S_gates, i))[41]
  end
 end
 F.pool_Pool_admit = function(t) -- internal/pool/serve.go:240
@@ -2747,11 +2747,11 @@ F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:206
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if not (t ~= 0 and not ((band(g[61], 4) == 0 or g[62] == tk[12]) and (band(g[61], 16) == 0 or g[63] == tk[14]))) then
+  if not (t ~= 0 and not ((band(g[35], 4) == 0 or g[36] == tk[12]) and (band(g[35], 16) == 0 or g[37] == tk[14]))) then
    local v = F.pause_State_Allow(g, once[1])
    if v[1] == 0 or not (g[1] == 0 or (g[1] == 3 and g[12] ~= 0 and once[1] - g[12] >= 10000000)) then return true end
   end
-  i = (S_gates[i] or ld(S_gates, i))[67]
+  i = (S_gates[i] or ld(S_gates, i))[41]
  end
  return false
 end
@@ -3142,7 +3142,7 @@ F.pool_Pool_unsent = function(tk) -- internal/pool/history.go:131
   for k = 0, tk[25] - 1 do F.pool_Pool_settled(tk, tk, (k)*5+35, -tk[(k)*5+36]) end
  end
 end
-F.pause_State_Lost = function(g, t, ticket, unsent) -- internal/pause/pause.go:327
+F.pause_State_Lost = function(g, t, ticket, unsent) -- internal/pause/pause.go:328
  F.pause_State_pass(g, t)
  if (g[1] ~= 2 and g[1] ~= 1) or g[6] ~= ticket then return end
  g[6] = 0
@@ -3209,34 +3209,32 @@ F.pause_State_ramp = function(g, t, probe) -- internal/pause/pause.go:186
  g[1], g[6] = 3, 0
  F.pause_ramp_begin(g, 10, t, probe)
 end
-F.pause_ramp_pass = function(r, r_o, t) -- internal/pause/ramp.go:75
+F.pause_ramp_pass = function(r, r_o, t) -- internal/pause/ramp.go:84
  if r[r_o+2] == 0 then return end
  local steps = quo(t - r[r_o+2], 500000)
- local k = min(steps - r[r_o+7], 4)
+ local k = min(steps - r[r_o+8], 4)
  while k > 0 do
   local i = 3
   while i > 0 do
-   r[r_o+i+8] = r[r_o+(i - 1)+8]
+   r[r_o+i+9] = r[r_o+(i - 1)+9]
    i = i - 1
   end
-  r[r_o+8] = r[r_o+4]
+  r[r_o+9] = r[r_o+4]
   k = k - 1
  end
- r[r_o+7] = steps > r[r_o+7] and steps or r[r_o+7]
+ r[r_o+8] = steps > r[r_o+8] and steps or r[r_o+8]
 end
-F.pause_ramp_over = function(r, r_o, t) -- internal/pause/ramp.go:90
+F.pause_ramp_over = function(r, r_o, t) -- internal/pause/ramp.go:99
  if r[r_o+1] ~= 0 then
-  return r[r_o+13] == 0 and (min(r[r_o+6], (min(r[r_o+5] > r[r_o+11] and r[r_o+5] or r[r_o+11], r[r_o+4])))) >= 5000
+  return r[r_o+18] == 0 and (min(r[r_o+7], (min(r[r_o+5] > r[r_o+12] and r[r_o+5] or r[r_o+12], r[r_o+4])))) >= 5000
  end
  return r[r_o+2] ~= 0 and t - r[r_o+2] >= 10000000
 end
-F.pause_ramp_bound = function(r, r_o) -- internal/pause/ramp.go:115
- local at = 0
- if r[r_o+13] > 0 and r[r_o+4] >= r[r_o+13] then
-  at = r[r_o+fmod(quo(r[r_o+4] - r[r_o+13] + r[r_o+18] - 1, r[r_o+18]), 32)+19] + r[r_o+14]
- end
- if r[r_o+15] ~= 0 and r[r_o+3] ~= 0 then
-  at = max(at, r[r_o+3] + ((r[r_o+14] - fmod(r[r_o+14], r[r_o+13])) / r[r_o+13]))
+F.pause_ramp_bound = function(r, r_o) -- internal/pause/ramp.go:136
+ local at, n = 0, (r[r_o+17] + r[r_o+4] - r[r_o+16]) - r[r_o+18]
+ if r[r_o+18] > 0 and n >= 0 then at = F.pause_ramp_nth(r, r_o, n) + r[r_o+19] end
+ if r[r_o+20] ~= 0 and r[r_o+3] ~= 0 then
+  at = max(at, r[r_o+3] + ((r[r_o+19] - fmod(r[r_o+19], r[r_o+18])) / r[r_o+18]))
  end
  return at
 end
@@ -3308,10 +3306,10 @@ F.pool_Pool_pausesSent = function(t, tk) -- internal/pool/pauses.go:147
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if ((band(g[61], 4) == 0 or g[62] == tk[12]) and (band(g[61], 16) == 0 or g[63] == tk[14])) then
+  if ((band(g[35], 4) == 0 or g[36] == tk[12]) and (band(g[35], 16) == 0 or g[37] == tk[14])) then
    F.pause_State_Sent(g, once[1], t)
   end
-  i = (S_gates[i] or ld(S_gates, i))[67]
+  i = (S_gates[i] or ld(S_gates, i))[41]
  end
 end
 F.pool_Pool_sent = function(tk) -- internal/pool/history.go:103
@@ -3665,7 +3663,10 @@ F.pause_State_Succeeded = function(g, t, granted, ticket) -- internal/pause/paus
   F.pause_State_ramp(g, t, g[8])
   return 
  end
- if g[1] == 3 and granted >= g[12] then g[15] = g[15] + 1 end
+ if g[1] == 3 and granted >= g[12] then
+  g[15] = g[15] + 1
+  g[16] = t
+ end
 end
 F.pool_Pool_gateFor = function(op, who, who_o) -- internal/pool/pauses.go:245
  local g = S_gates[F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5]))
@@ -3997,13 +3998,13 @@ F.pool_Pool_strictFrom = function(phase) -- internal/pool/pauses.go:178
   local g = S_gates[i] or ld(S_gates, i)
   F.pause_State_Allow(g, once[1])
   if g[1] < phase or (g[1] == 0 or (g[1] == 3 and g[12] ~= 0 and once[1] - g[12] >= 10000000)) then
-  elseif g[61] == 0 then s[1] = 1
+  elseif g[35] == 0 then s[1] = 1
   else
    s[2] = function(lane)
     return F.pool_Pool_strictLane(lane, phase)
    end
   end
-  i = (S_gates[i] or ld(S_gates, i))[67]
+  i = (S_gates[i] or ld(S_gates, i))[41]
  end
  return copy_(s, 0, 2)
 end
@@ -4320,24 +4321,29 @@ F.meter_Meter_clamp = function(m, d) -- internal/meter/meter.go:185
  local most = max(quo(4503599627370496, w > 1 and w or 1), 2 * m[1])
  if m[5] > most then m[5], m[10] = most, m[7] + 1 end
 end
-F.pause_ramp_begin = function(r, r_o, t, probe) -- internal/pause/ramp.go:163
+F.pause_ramp_begin = function(r, r_o, t, probe) -- internal/pause/ramp.go:214
  if probe ~= 0 then F.pause_ramp_learn(r, r_o, probe)
  else F.pause_ramp_learn(r, r_o, t) end
- r[r_o+2], r[r_o+3], r[r_o+4], r[r_o+5], r[r_o+6], r[r_o+7], r[r_o+12], r[r_o+16] = 0, 0, 0, 0, 0, 0, 0, 0
- for i = 0, 4 - 1 do r[r_o+i+8] = 0 end
- r[r_o+18] = 1
- while r[r_o+13] > 31 * r[r_o+18] do r[r_o+18] = r[r_o+18] * 2 end
+ r[r_o+2], r[r_o+3], r[r_o+4], r[r_o+5], r[r_o+7], r[r_o+8], r[r_o+13], r[r_o+21], r[r_o+16], r[r_o+6] = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+ for i = 0, 4 - 1 do r[r_o+i+9] = 0 end
+ if r[r_o+17] == 0 then r[r_o+24] = 1 end
+ while r[r_o+18] > 511 * r[r_o+24] do F.pause_ramp_thin(r, r_o, r[r_o+17]) end
  if probe ~= 0 then
   F.pause_ramp_mark(r, r_o, probe)
-  r[r_o+2], r[r_o+5], r[r_o+6] = t, 1, 1
+  r[r_o+2], r[r_o+5], r[r_o+7] = t, 1, 1
   if r[r_o+1] ~= 0 then r[r_o+2], r[r_o+3] = probe, probe end
  end
 end
-F.pause_gap = function(n) -- internal/pause/ramp.go:47
+F.pause_gap = function(n) -- internal/pause/ramp.go:56
  if n < 1 then return 400000
  elseif n < 8 then return (400000 - fmod(400000, n)) / n
  elseif n < 100 then return 50000 end
  return (5000000 - fmod(5000000, n)) / n
+end
+F.pause_ramp_nth = function(r, r_o, n) -- internal/pause/ramp.go:127
+ local i = quo(n + r[r_o+24] - 1, r[r_o+24])
+ if mul(i, r[r_o+24]) >= (r[r_o+17] + r[r_o+4] - r[r_o+16]) then return r[r_o+3] end
+ return r.marks[fmod(i, 512)+1]
 end
 F.pool_Pool_crowded = function(limit) -- internal/pool/crowd.go:43
  if once[limit+65] >= F.pool_Pool_mostMeters(limit) then return true end
@@ -4546,8 +4552,8 @@ F.pool_Pool_limitKnown = function(in_) -- internal/pool/ramps.go:66
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if g[61] == scope and g[62] == model and g[63] == key then F.pause_State_LimitsKnown(g) end
-  i = (S_gates[i] or ld(S_gates, i))[67]
+  if g[35] == scope and g[36] == model and g[37] == key then F.pause_State_LimitsKnown(g) end
+  i = (S_gates[i] or ld(S_gates, i))[41]
  end
 end
 F.pool_Pool_state = function(o, l, in_, made, own) -- internal/pool/model.go:66
@@ -4799,15 +4805,15 @@ F.pool_Pool_followRamp = function(g, who, who_o) -- internal/pool/ramps.go:90
  local i = once[26]
  while i ~= 0 do
   local of = S_gates[i] or ld(S_gates, i)
-  if (of[11] ~= 0) and ((band(of[61], 4) == 0 or of[62] == who[who_o+3]) and (band(of[61], 16) == 0 or of[63] == who[who_o+5])) then
+  if (of[11] ~= 0) and ((band(of[35], 4) == 0 or of[36] == who[who_o+3]) and (band(of[35], 16) == 0 or of[37] == who[who_o+5])) then
    F.pause_State_Follow(g, of)
    return 
   end
-  i = (S_gates[i] or ld(S_gates, i))[67]
+  i = (S_gates[i] or ld(S_gates, i))[41]
  end
 end
-F.pause_ramp_refuse = function(r, r_o, granted) -- internal/pause/ramp.go:156
- if r[r_o+2] ~= 0 and granted >= r[r_o+2] and granted <= r[r_o+3] then r[r_o+12] = r[r_o+12] + 1 end
+F.pause_ramp_refuse = function(r, r_o, granted) -- internal/pause/ramp.go:207
+ if r[r_o+2] ~= 0 and granted >= r[r_o+2] and granted <= r[r_o+3] then r[r_o+13] = r[r_o+13] + 1 end
 end
 F.pause_State_prolong = function(g, end_, every) -- internal/pause/pause.go:219
  if end_ > g[2] then
@@ -4972,10 +4978,10 @@ F.pool_Pool_strictLane = function(lane, phase) -- internal/pool/pauses.go:194
  local i = once[26]
  while i ~= 0 do
   local g = S_gates[i] or ld(S_gates, i)
-  if ((band(g[61], 4) == 0 or g[62] == lane[1]) and (band(g[61], 16) == 0 or g[63] == lane[2])) and g[1] >= phase and not (g[1] == 0 or (g[1] == 3 and g[12] ~= 0 and once[1] - g[12] >= 10000000)) then
+  if ((band(g[35], 4) == 0 or g[36] == lane[1]) and (band(g[35], 16) == 0 or g[37] == lane[2])) and g[1] >= phase and not (g[1] == 0 or (g[1] == 3 and g[12] ~= 0 and once[1] - g[12] >= 10000000)) then
    return true
   end
-  i = (S_gates[i] or ld(S_gates, i))[67]
+  i = (S_gates[i] or ld(S_gates, i))[41]
  end
  return false
 end
@@ -5118,22 +5124,37 @@ F.meter_Meter_undrain = function(m, r, t, mark, amount) -- internal/meter/charge
  F.meter_Ring_lower(r, mark, t, back)
  m[5] = m[5] - back
 end
-F.pause_ramp_learn = function(r, r_o, t) -- internal/pause/ramp.go:187
- local got = r[r_o+4] - r[r_o+12]
- if r[r_o+1] == 0 or r[r_o+12] == 0 or got < 1 or t <= r[r_o+2] then return end
+F.pause_ramp_learn = function(r, r_o, t) -- internal/pause/ramp.go:240
+ if r[r_o+16] + r[r_o+13] >= r[r_o+4] then r[r_o+16], r[r_o+14] = 0, r[r_o+2] end
+ local got = r[r_o+4] - r[r_o+13] - r[r_o+16]
+ if r[r_o+1] == 0 or r[r_o+13] == 0 or got < 1 or t <= r[r_o+2] then return end
  local span = t - r[r_o+2]
- if r[r_o+13] == 0 or got < r[r_o+13] then
-  r[r_o+15], r[r_o+13], r[r_o+14] = ((r[r_o+15] ~= 0 or 2 * got < r[r_o+13]) and 1 or 0), got, span
-  return 
+ if r[r_o+18] == 0 then r[r_o+18], r[r_o+19] = got, F.pause_wide(t - r[r_o+14])
+ elseif got >= r[r_o+18] then
+  local latest = t - F.pause_ramp_nth(r, r_o, r[r_o+17] + got - r[r_o+18])
+  span = min(mul((span - fmod(span, got)) / got, r[r_o+18]), latest + ((latest - fmod(latest, 4)) / 4))
+  r[r_o+19] = max(span, r[r_o+19] + ((r[r_o+19] - fmod(r[r_o+19], 16)) / 16))
+  r[r_o+22], r[r_o+23] = min(16 * (r[r_o+22] > 1 and r[r_o+22] or 1), 64), 0
+ elseif not F.pause_ramp_longer(r, r_o, got, span, t) then
+  r[r_o+20], r[r_o+18], r[r_o+19] = ((r[r_o+20] ~= 0 or 2 * got < r[r_o+18]) and 1 or 0), got, span
  end
- local latest = t - r[r_o+fmod(quo(got - r[r_o+13] + r[r_o+18] - 1, r[r_o+18]), 32)+19]
- span = min(mul((span - fmod(span, got)) / got, r[r_o+13]), latest + ((latest - fmod(latest, 4)) / 4))
- r[r_o+14] = max(span, r[r_o+14] + ((r[r_o+14] - fmod(r[r_o+14], 16)) / 16))
- r[r_o+17] = min(16 * (r[r_o+17] > 1 and r[r_o+17] or 1), 64)
+ r[r_o+17] = r[r_o+17] + got
+ if r[r_o+20] ~= 0 then r[r_o+17] = 0 end
 end
-F.pause_ramp_mark = function(r, r_o, t) -- internal/pause/ramp.go:148
- if r[r_o+13] > 0 and fmod(r[r_o+4], r[r_o+18]) == 0 then
-  r[r_o+fmod((r[r_o+4] - fmod(r[r_o+4], r[r_o+18])) / r[r_o+18], 32)+19] = t
+F.pause_ramp_thin = function(r, r_o, n) -- internal/pause/ramp.go:197
+ local last = quo(quo(n - 1, r[r_o+24]), 2)
+ local old, i = copy_(r.marks, 0, 512), max(last - 256 + 1, 0)
+ while i <= last do
+  r.marks[fmod(i, 512)+1] = old[fmod(2 * i, 512)+1]
+  i = i + 1
+ end
+ r[r_o+24] = r[r_o+24] * 2
+end
+F.pause_ramp_mark = function(r, r_o, t) -- internal/pause/ramp.go:184
+ local n = (r[r_o+17] + r[r_o+4] - r[r_o+16])
+ if r[r_o+1] ~= 0 then
+  if r[r_o+18] == 0 and n == 512 * r[r_o+24] then F.pause_ramp_thin(r, r_o, n) end
+  if fmod(n, r[r_o+24]) == 0 then r.marks[fmod((n - fmod(n, r[r_o+24])) / r[r_o+24], 512)+1] = t end
  end
  r[r_o+4] = r[r_o+4] + 1
 end
@@ -5259,17 +5280,21 @@ F.policy_Breaker_Allow = function(b, b_o, t) -- internal/policy/breaker.go:189
  if b[b_o+9] == 0 then return true, 0 end
  return b[b_o+14] < (1 * 2^((step_ > 0 and step_ or 0))), b[b_o+13] + (step_ + 1) * 500000
 end
-F.pause_ramp_grant = function(r, r_o, t) -- internal/pause/ramp.go:126
+F.pause_ramp_grant = function(r, r_o, t) -- internal/pause/ramp.go:147
  if r[r_o+2] == 0 then r[r_o+2] = t end
  F.pause_ramp_pass(r, r_o, t)
- local bound = F.pause_ramp_bound(r, r_o)
- if bound > ((r[r_o+3] == 0) and 0 or r[r_o+3] + F.pause_gap(min(r[r_o+6], (min(r[r_o+5] > r[r_o+11] and r[r_o+5] or r[r_o+11], r[r_o+4]))))) then
-  if t - bound < 500000 then r[r_o+16] = r[r_o+16] + 1 end
- elseif r[r_o+3] == 0 or t - r[r_o+3] <= 2 * F.pause_gap(min(r[r_o+6], (min(r[r_o+5] > r[r_o+11] and r[r_o+5] or r[r_o+11], r[r_o+4])))) then
-  r[r_o+6] = r[r_o+6] + 1
+ if F.pause_ramp_rested(r, r_o, t) then
+  r[r_o+15] = (r[r_o+4] + r[r_o+17] > 0) and 1 or 0
+  r[r_o+14], r[r_o+16], r[r_o+17], r[r_o+24] = t, r[r_o+4], 0, 1
  end
- if r[r_o+13] > 0 and r[r_o+16] >= mul(max(8, 4 * r[r_o+13]), r[r_o+17] > 1 and r[r_o+17] or 1) then
-  r[r_o+16], r[r_o+14] = 0, r[r_o+14] - quo(r[r_o+14], 10 * (r[r_o+17] > 1 and r[r_o+17] or 1))
+ local bound = F.pause_ramp_bound(r, r_o)
+ if bound > ((r[r_o+3] == 0) and 0 or r[r_o+3] + F.pause_gap(min(r[r_o+7], (min(r[r_o+5] > r[r_o+12] and r[r_o+5] or r[r_o+12], r[r_o+4]))))) then
+  if t - bound < 500000 then r[r_o+21] = r[r_o+21] + 1 end
+ elseif r[r_o+3] == 0 or t - r[r_o+3] <= 2 * F.pause_gap(min(r[r_o+7], (min(r[r_o+5] > r[r_o+12] and r[r_o+5] or r[r_o+12], r[r_o+4])))) then
+  r[r_o+7] = r[r_o+7] + 1
+ end
+ if r[r_o+18] > 0 and r[r_o+21] >= mul(max(8, 4 * r[r_o+18]), r[r_o+22] > 1 and r[r_o+22] or 1) then
+  r[r_o+21], r[r_o+19] = 0, r[r_o+19] - quo(r[r_o+19], 10 * (r[r_o+22] > 1 and r[r_o+22] or 1))
  end
  F.pause_ramp_mark(r, r_o, t)
  r[r_o+3] = t
@@ -5326,7 +5351,7 @@ F.meter_Rate = function(size, window, capacity) -- internal/meter/def.go:84
  return n, w, nil
 end
 F.pause_State_LimitsKnown = function(g) -- internal/pause/pause.go:172
- g[11], g[23], g[25] = 0, 0, 0
+ g[11], g[28], g[30] = 0, 0, 0
  if g[1] == 3 and g[3] == 0 then g[1] = 0 end
 end
 F.meter_Ring_Rescale = function(r, from, to, t) -- internal/meter/ring.go:135
@@ -5392,7 +5417,7 @@ F.policy_Breaker_Judge = function(b, b_o, r, t, reset, room) -- internal/policy/
  if b[b_o+1] ~= 0 or b[b_o+5] == 0 or b[b_o+4] == 0 then return end
  if b[b_o+5] < b[b_o+4] and b[b_o+5] - t <= r[1] then F.policy_Breaker_trip(b, b_o, t, room > 0 and room or 0) end
 end
-F.pause_State_Follow = function(g, of) move(g, 10, of, 10, 50) end -- internal/pause/pause.go:168
+F.pause_State_Follow = function(g, of) move(g, 10, of, 10, 24) end -- internal/pause/pause.go:168
 F.pause_Backoff_after = function(b, b_o, n) -- internal/pause/pause.go:41
  local d = b[b_o+1]
  while n > 1 and d < b[b_o+3] do
@@ -5451,6 +5476,17 @@ F.meter_Ring_lowest = function(r, from, to) -- internal/meter/ring.go:86
  end
  return level
 end
+F.pause_wide = function(span) return span + ((span - fmod(span, 50)) / 50) + 50000 end -- internal/pause/ramp.go:289
+F.pause_ramp_longer = function(r, r_o, got, span, t) -- internal/pause/ramp.go:270
+ if r[r_o+20] ~= 0 or 2 * got >= r[r_o+18] then return false end
+ r[r_o+23] = r[r_o+23] + 1
+ if (r[r_o+22] > 0 and r[r_o+23] == 1) then r[r_o+19] = r[r_o+19] + ((r[r_o+19] - fmod(r[r_o+19], 8)) / 8)
+ elseif r[r_o+15] == 0 or mul(r[r_o+18], (span - fmod(span, got)) / got) < 120000000 or t - r[r_o+14] > 67500000 then
+  return false
+ elseif r[r_o+23] == 1 then r[r_o+19] = F.pause_wide(t - r[r_o+14])
+ else r[r_o+19] = F.pause_wide(max(t - r[r_o+14], 60000000)) end
+ return true
+end
 F.meter_nextReset = function(reset, window, t) -- internal/meter/def.go:139
  local k = quo(t - reset, window)
  local next_ = reset + mul(k, window)
@@ -5470,6 +5506,13 @@ F.policy_Shares_Guaranteed = function(s, class) -- internal/policy/share.go:17
   if band(s[18], (1 * 2^(i))) ~= 0 then sum_ = sum_ + w end
  end
  return mul((s[1] - fmod(s[1], sum_)) / sum_, s[class+2]) + quo(mul(fmod(s[1], sum_), s[class+2]), sum_)
+end
+F.pause_ramp_rested = function(r, r_o, t) -- internal/pause/ramp.go:173
+ if r[r_o+1] == 0 or r[r_o+18] > 0 then return false
+ elseif r[r_o+6] < r[r_o+3] then
+  return t - ((r[r_o+3] == 0) and 0 or r[r_o+3] + F.pause_gap(min(r[r_o+7], (min(r[r_o+5] > r[r_o+12] and r[r_o+5] or r[r_o+12], r[r_o+4]))))) > 3000000
+ end
+ return t - max(((r[r_o+3] == 0) and 0 or r[r_o+3] + F.pause_gap(min(r[r_o+7], (min(r[r_o+5] > r[r_o+12] and r[r_o+5] or r[r_o+12], r[r_o+4]))))), r[r_o+6]) > 1000000
 end
 F.order_Queue_rebind = function(i, costs) -- internal/order/index.go:85
  local l = S_qlanes[i] or ld(S_qlanes, i)
