@@ -1,18 +1,11 @@
 package pool
 
-import (
-	"slices"
-
-	"github.com/sluicehq/sluice/store"
-)
+import "github.com/sluicehq/sluice/store"
 
 // Foresee sets the results of acquires as Apply would at time now if they came one by one and could not wait, up to the
 // first that would be granted. It tries them on a copy, so nothing changes.
 func (p *Pool) Foresee(now store.Time, ops []store.Op) error {
-	c, err := p.clone()
-	if err != nil {
-		return err
-	}
+	c := p.Fork()
 	for i := range ops {
 		one := []store.Op{ops[i]}
 		one[0].Wait = 0
@@ -26,20 +19,4 @@ func (p *Pool) Foresee(now store.Time, ops []store.Op) error {
 		}
 	}
 	return nil
-}
-
-// clone returns a copy of the pool on the heap.
-func (p *Pool) clone() (*Pool, error) {
-	p.SpellOut()
-	c := open(nil)
-	if err := p.whole.CopyTo(c.whole); err != nil {
-		return nil, err
-	}
-	spec := p.spec
-	spec.Limits, spec.Classes = slices.Clone(spec.Limits), slices.Clone(spec.Classes)
-	if err := c.adopt(spec); err != nil {
-		return nil, err
-	}
-	c.takeParts()
-	return c, nil
 }

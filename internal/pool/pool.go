@@ -71,6 +71,7 @@ type Pool struct {
 	lotsDue   int64  // no lot is due before
 	toEnter   int    // number of tallies of the previous minute that are still to be entered
 	crew
+	replica
 
 	batch   []store.Op // being applied, or applied last
 	decided []store.ID // waiting tickets decided in this step that no op asked about
@@ -172,7 +173,7 @@ func Layout() uint64 {
 
 // open lays out the records of a pool, on the heap if space is nil.
 func open(space *flat.Space) *Pool {
-	p := &Pool{space: space, whole: space}
+	p := &Pool{space: space, whole: space, replica: replica{rules: Rules}}
 	if space == nil {
 		space = flat.OnHeap()
 		p.whole = space

@@ -15,6 +15,13 @@ import (
 
 // Step does the same as Apply, and takes the short way as far as possible.
 func (p *Pool) Step(now store.Time, ops []store.Op) {
+	p.step(now, ops)
+	if p.hashing {
+		p.hashStep(ops)
+	}
+}
+
+func (p *Pool) step(now store.Time, ops []store.Op) {
 	p.begin(now, len(ops) > 0)
 	done := 0
 	if areUsual(ops) {
