@@ -3,6 +3,7 @@ package pool
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sluicehq/sluice/internal/flat"
 	"github.com/sluicehq/sluice/internal/meter"
@@ -285,7 +286,7 @@ func (c *stateCheck) meter(in *inst) {
 	switch d.Kind {
 	case meter.Fixed:
 		st := c.p.stocks.At(in.extra)
-		c.must(within(st.since) && within(st.used[:]...) && st.breaker.Sound())
+		c.must(within(st.since) && within(st.used[:]...) && slices.Min(st.used[:]) >= 0 && st.breaker.Sound())
 	case meter.Rolling:
 		c.must(c.p.paces.At(in.extra).Sound())
 	}
@@ -340,7 +341,8 @@ func (c *stateCheck) eachPeriod() {
 			continue
 		}
 		pd := h.periods.At(int32(i))
-		c.must((pd.before == 0 || c.periods.Has(pd.before)) && within(pd.waited) && within(pd.units[:]...))
+		c.must((pd.before == 0 || c.periods.Has(pd.before)) && within(pd.waited) && within(pd.units[:]...) && slices.Min(pd.units[:]) >= 0)
+		c.must(pd.sent <= 1<<30 && pd.retried <= pd.sent)
 		c.name(pd.name, pd.model)
 		if c.bad {
 			return
