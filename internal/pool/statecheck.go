@@ -510,7 +510,7 @@ func (c *stateCheck) eachMember() {
 				return
 			}
 			m := p.members.At(i)
-			c.must(m.silent == silent && m.prev == before && within(m.touched, m.expires) && m.share >= 0 && m.share <= finest && m.told >= 0 && m.told <= finest)
+			c.must(m.silent == silent && m.prev == before && within(m.touched, m.expires) && m.touched <= p.now && m.share >= 0 && m.share <= finest && m.told >= 0 && m.told <= finest)
 			c.must(c.sessions.Has(m.session))
 			if c.bad {
 				return
@@ -526,6 +526,14 @@ func (c *stateCheck) eachMember() {
 		}
 		c.must(silent || p.lastMember == before)
 	}
+	switch { // a time that comes too late would be missed
+	case p.firstMember != 0:
+		c.must(p.nextHush != 0 && p.nextHush <= p.members.At(p.firstMember).silentFrom())
+	case p.firstSilent != 0:
+		c.must(p.nextHush != 0 && p.nextFree != 0)
+	}
+	c.must(p.nextFree == 0 || p.nextHush != 0 && p.nextHush <= p.nextFree)
+	c.must(p.firstSilent != 0 || p.parts == [store.MaxLimits]int64{})
 	c.must(left == 0 && heard == p.heardOf && promised == p.promised && promised <= whole && p.hushed >= 0 && p.hushed <= whole)
 }
 
