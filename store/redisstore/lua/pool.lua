@@ -91,11 +91,11 @@ F.flat_Tree_priority = function()
  tree[1] = (tree[1] + 1) % 1048576
  return tree[1] * 2654435761 % 4294967296
 end
-F.pool_Pool_Apply = function(now_, ops) -- internal/pool/pool.go:258
+F.pool_Pool_Apply = function(now_, ops) -- internal/pool/pool.go:259
  F.pool_Pool_begin(now_, #ops > 0)
  F.pool_Pool_carryOut(ops)
 end
-F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:264
+F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:265
  once[1] = once[1] > now_ and once[1] or now_
  if #T[2] > 0 then T[2] = {} end
  if once[1] >= cfg[1] then F.pool_Pool_seeToLots() end
@@ -107,7 +107,7 @@ F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:264
  if once[155] ~= 0 and once[1] >= once[155] then F.pool_Pool_hush() end
  if once[26] ~= 0 then F.pool_Pool_dropStale() end
 end
-F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:308
+F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:309
  T[1] = ops
  for i = 0, #ops - 1 do
   if ops[i+1][1] ~= 12 then
@@ -237,7 +237,7 @@ F.pool_Pool_seeToLots = function() -- internal/pool/lots.go:225
   l = F.pool_Pool_lotAt(i)
  end
 end
-F.pool_Pool_turnSecond = function() -- internal/pool/pool.go:297
+F.pool_Pool_turnSecond = function() -- internal/pool/pool.go:298
  local silence = once[1] >= past[3] + 120000000
  if F.pool_history_turn(once[1]) then F.pool_Pool_turnTallies() end
  if silence then F.pool_Pool_enterTallies() end
@@ -318,7 +318,7 @@ F.pool_Pool_dropStale = function() -- internal/pool/pauses.go:135
   i = next_
  end
 end
-F.pool_Pool_apply = function(i) -- internal/pool/pool.go:347
+F.pool_Pool_apply = function(i) -- internal/pool/pool.go:348
  local op = T[1][i+1]
  op[46], op[47], op[48], op[49], op[50], op[51], op[52], op[53], op[54], op[55], op[56], op[57] = 0, op[2], op[3], once[1], 0, 0, 0, 0, -1, 0, 0, 0
  local t1_ = op[1]
@@ -363,7 +363,7 @@ F.pool_Pool_wakeAtDue = function() -- internal/pool/serve.go:29
  local at = F.pool_wheel_nextDue(once, 133)
  if at ~= 0 then F.pool_Pool_wakeAt(at) end
 end
-F.pool_Pool_concludeAll = function() -- internal/pool/pool.go:392
+F.pool_Pool_concludeAll = function() -- internal/pool/pool.go:393
  local left = false
  for i = 0, #T[1] - 1 do left = F.pool_Pool_conclude(T[1][i+1]) or left end
  if left then F.pool_Pool_serve() end
@@ -1124,7 +1124,7 @@ F.pool_Pool_gone = function(op) -- internal/pool/sessions.go:100
  if weigh then F.pool_Pool_weigh(once[1]) end
  F.pool_Pool_scheduleWithheld()
 end
-F.pool_refuse = function(op, code, limit, at) -- internal/pool/pool.go:444
+F.pool_refuse = function(op, code, limit, at) -- internal/pool/pool.go:445
  op[46] = 2
  op[52], op[53], op[54], op[55] = code, 0, (limit + 128) % 256 - 128, at
 end
@@ -1208,7 +1208,7 @@ F.pool_wheel_nextDue = function(w, w_o) -- internal/pool/wheel.go:153
  if s == 0 then return 0 end
  return max(s, w[w_o+1] + 1) * 100000
 end
-F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:404
+F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:405
  local r, r_o = op, 45
  if once[26] ~= 0 then r[r_o+11] = (F.pool_Pool_holding(op, 1)) and 1 or 0 end
  if r[r_o+1] ~= 1 then return false end
@@ -5179,7 +5179,7 @@ F.pool_Pool_enroll = function(limit, scope, scope_o, i) -- internal/pool/crowd.g
  once[limit+65] = once[limit+65] + 1
  if same(scope, scope_o, (F.pool_Pool_crowdScope(per)), 0, 5) then once[limit+81], once[limit+97] = i, 0 end
 end
-F.pool_Pool_anyKnown = function() -- internal/pool/pool.go:248
+F.pool_Pool_anyKnown = function() -- internal/pool/pool.go:249
  for i = 0, cfg[4] - 1 do if (S_limits[i+1] or ld(S_limits, i+1))[4] > 0 then return true end end
  return false
 end
