@@ -24,5 +24,5 @@ func (g *State) Sound() bool {
 			return false
 		}
 	}
-	return g.Phase <= Ramping && g.probe >= 0 && g.blanks >= 0 && g.blanks <= maxBlanks && (r.most == 0 || r.every > 0)
+	return g.Phase <= Ramping && g.probe >= 0 && g.blanks >= 0 && g.blanks <= maxBlanks && (r.most == 0 && !r.even || r.most > 0 && r.every > 0)
 }

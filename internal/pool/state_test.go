@@ -78,9 +78,11 @@ func (m *move) applyTo(p *Pool) []store.Op {
 	return ops
 }
 
-// seen describes what a step has decided.
-func seen(p *Pool, ops []store.Op) string {
-	s := fmt.Sprintln(p.Wake(), p.Decided(), p.Hash())
+// seen describes what a step has decided, and when the next is due.
+func seen(p *Pool, ops []store.Op) string { return fmt.Sprintln(p.Wake()) + decided(p, ops) }
+
+func decided(p *Pool, ops []store.Op) string {
+	s := fmt.Sprintln(p.Decided(), p.Hash())
 	for i := range ops {
 		s += fmt.Sprintf("%v %+v\n", ops[i].Kind, ops[i].Result)
 	}
