@@ -16,12 +16,15 @@ var golden = map[int]uint64{
 	1: 0x74e342a255fd0a82,
 }
 
+// goldenStates is the hash of the states after the same traces. It is the same on every machine.
+const goldenStates uint64 = 0x179811f96f1ba6a4
+
 // goldenTraces is how many traces golden covers, and goldenSteps how long each is.
 const goldenTraces, goldenSteps = 60, 200
 
 func TestGoldenDecisions(t *testing.T) {
 	for rules := LeastRules; rules <= Rules; rules++ {
-		got := uint64(0)
+		got, states := uint64(0), uint64(0)
 		for seed := range uint64(goldenTraces) {
 			c := newHashed(t, seed)
 			if err := c.p.SetRules(rules); err != nil {
@@ -31,6 +34,10 @@ func TestGoldenDecisions(t *testing.T) {
 				c.drawn()
 			}
 			got = flat.Chain(got, c.p.Hash())
+			states = flat.Chain(states, flat.Hash(string(c.p.AppendState(nil))))
+		}
+		if rules == Rules && got == golden[rules] && states != goldenStates {
+			t.Errorf("states have the hash %#x, want %#x. If it is so on all machines, records hold other numbers than before, or states are written in another way: see TestStateLayout", states, goldenStates)
 		}
 		switch want, known := golden[rules]; {
 		case !known:
@@ -104,12 +111,9 @@ func TestViewsChangeNothing(t *testing.T) {
 			v := c.p.View()
 			v.Snapshot(at)
 			v.Snapshot(at)
-			v.History(at, 0)
 			op := c.op()
 			op.Kind = store.OpAcquire
-			if err := v.Foresee(at, []store.Op{op}); err != nil {
-				t.Fatal(err)
-			}
+			c.p.History(at, 0)
 			if err := c.p.Foresee(at, []store.Op{op}); err != nil {
 				t.Fatal(err)
 			}

@@ -1,6 +1,6 @@
 package pool
 
-// View returns a copy of the pool to look at. Snapshot, History and Foresee move the pool that they are called on: they
-// bring meters up to date and let tickets expire. On replicas nothing but a step may do that, so they look at a view.
-// A view serves any number of looks, at times that do not go back.
+// View returns a copy of the pool for Snapshot, which moves the pool that it is called on: it brings meters up to date and
+// lets tickets expire. On a replica nothing but a step may do that. A view serves any number of snapshots, at times that
+// do not go back. History and Foresee need none: they change nothing.
 func (p *Pool) View() *Pool { return p.Fork() }
