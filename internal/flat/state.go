@@ -193,7 +193,7 @@ func AppendNumber(b []byte, v, now int64) []byte {
 	case max(d, -d) < max(v, -v):
 		return binary.AppendUvarint(b, zigzag(d)<<2|nearNumber)
 	default:
-		return binary.AppendUvarint(b, zigzag(v)<<2|plainNumber)
+		return binary.AppendUvarint(b, zigzag(v)<<2)
 	}
 }
 
