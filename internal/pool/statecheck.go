@@ -107,7 +107,7 @@ func (c *stateCheck) spec() error {
 			return errors.New("meters: wrong")
 		}
 		p.defs[i].Part = p.parts[i]
-		if p.parts[i] < 0 || p.parts[i] > meter.Parts {
+		if p.parts[i] < 0 || p.parts[i] > meter.Parts || i >= len(p.spec.Limits) && p.parts[i] != 0 {
 			return errors.New("withheld parts: wrong")
 		}
 	}
