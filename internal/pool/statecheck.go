@@ -355,6 +355,8 @@ func (c *stateCheck) eachTicket() {
 	standing, queued := make([]int32, len(c.insts)), make([]int64, len(c.insts))
 	type sums struct{ open, waiting, watched int32 }
 	sessions := make([]sums, len(c.sessions))
+	type sent struct{ plain, retried uint32 } // what may still be taken back from a period
+	noted := map[*period]sent{}
 	inFlight := int64(0)
 	for i, live := range c.tickets {
 		if !live {
@@ -382,6 +384,16 @@ func (c *stateCheck) eachTicket() {
 			s.waiting++
 		case t.state != stateSpent:
 			inFlight++
+			if pd := p.noted(t); pd != nil {
+				n := noted[pd]
+				if t.retry {
+					n.retried++
+				} else {
+					n.plain++
+				}
+				noted[pd] = n
+				c.must(n.retried <= pd.retried && n.plain <= pd.sent-pd.retried)
+			}
 		}
 		if t.tie == uint8(store.TieGone) {
 			s.watched++
