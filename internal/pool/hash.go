@@ -63,7 +63,8 @@ func (p *Pool) hashStep(ops []store.Op) {
 		if r.Held {
 			flags |= 1 << 16
 		}
-		h = flat.Chain(h, flags<<32|uint64(r.Reason.Code)<<16|uint64(r.Reason.Behind)<<8|uint64(uint8(r.Reason.Limit)))
+		h = flat.Chain(h, flags<<16|uint64(r.Reason.Code)<<8|uint64(r.Reason.Behind))
+		h = flat.Chain(h, flat.Hash(r.Reason.Limit))
 		h = flat.Chain(h, r.ID.Session)
 		h = flat.Chain(h, r.ID.N)
 		h = flat.Chain(h, uint64(r.Now))

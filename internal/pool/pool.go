@@ -347,7 +347,7 @@ func (p *Pool) Wake() store.Time { return store.Time(p.wake) }
 
 func (p *Pool) apply(i int) {
 	op := &p.batch[i]
-	op.Result = store.Result{ID: op.ID, Now: store.Time(p.now), Reason: store.Reason{Limit: -1}}
+	op.Result = store.Result{ID: op.ID, Now: store.Time(p.now)}
 	switch op.Kind {
 	case store.OpAcquire:
 		p.acquire(i)
@@ -386,7 +386,7 @@ func (p *Pool) apply(i int) {
 	case store.OpGone:
 		p.gone(op)
 	default:
-		refuse(op, store.CodeInvalid, -1, 0)
+		refuse(op, store.CodeInvalid, 0)
 	}
 }
 
@@ -442,7 +442,13 @@ func (p *Pool) conclude(op *store.Op) bool {
 	return true
 }
 
-func refuse(op *store.Op, code store.Code, limit int, at int64) {
+func refuse(op *store.Op, code store.Code, at int64) {
 	op.Result.State = store.Refused
-	op.Result.Reason = store.Reason{Code: code, Limit: int8(limit), At: store.Time(at)}
+	op.Result.Reason = store.Reason{Code: code, At: store.Time(at)}
+}
+
+// refuseTooLarge refuses a request that costs more than a limit can ever hold.
+func (p *Pool) refuseTooLarge(op *store.Op, limit int) {
+	refuse(op, store.CodeCapacity, 0)
+	op.Result.Reason.Limit = p.spec.Limits[limit].Name
 }

@@ -31,9 +31,7 @@ func newCrowd(tb testing.TB, n int, own bool) *Pool {
 		for k := range 3 {
 			now = now.Add(5 * time.Millisecond)
 			op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: session}, Agent: agent, Model: fmt.Sprintf("model-%d", i%5), TTL: time.Hour, Wait: -1}
-			for limit := range spec.Limits {
-				op.Amounts[limit] = int64(1 + k)
-			}
+			op.Amounts = []store.Amount{{Unit: "requests", N: int64(1 + k)}, {Unit: "tokens", N: int64(1 + k)}}
 			ops := []store.Op{op, {Kind: store.OpHeartbeat, ID: op.ID, Agent: agent, User: "user", Machine: fmt.Sprintf("machine-%d", i%50), TTL: time.Hour}}
 			p.Step(now, ops)
 			if ops[0].Result.State != store.Granted || ops[1].Result.State != store.Granted {
@@ -84,11 +82,12 @@ func BenchmarkHash(b *testing.B) {
 			now := p.Now()
 			p.hashing = hashing(hashes)
 			var ops [1]store.Op
+			asked := []store.Amount{{Unit: "requests", N: 1}, {Unit: "tokens", N: 100}}
 			b.ReportAllocs()
 			for b.Loop() {
 				now += 100
 				ops[0] = store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "agent-1", Model: "model-1", TTL: time.Minute, Wait: -1}
-				ops[0].Amounts[0], ops[0].Amounts[1] = 1, 100
+				ops[0].Amounts = asked
 				p.Step(now, ops[:])
 				id := ops[0].ID
 				ops[0] = store.Op{Kind: store.OpAnswer, ID: id, Verdict: store.VerdictOK}

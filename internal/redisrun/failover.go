@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -161,6 +162,10 @@ func (s *Sentinel) Failover() error {
 // inSync returns why the replica does not have all data of its master.
 func inSync(master, replica *Server) error {
 	ctx := context.Background()
+	before, err := master.Do(ctx, "INFO", "replication")
+	if err != nil {
+		return err
+	}
 	info, err := replica.Do(ctx, "INFO", "replication")
 	if err != nil {
 		return err
@@ -169,6 +174,12 @@ func inSync(master, replica *Server) error {
 		if err := want(replica, info, fact[0], fact[1]); err != nil {
 			return err
 		}
+	}
+	// A master calls a replica online before it sends it what was written during the transfer.
+	has, _ := strconv.ParseInt(field(info, "slave_repl_offset"), 10, 64)
+	needs, _ := strconv.ParseInt(field(before, "master_repl_offset"), 10, 64)
+	if has < needs {
+		return fmt.Errorf("%s has replicated %d of %d bytes", replica.Addr(), has, needs)
 	}
 	info, err = master.Do(ctx, "INFO", "replication")
 	if err != nil {

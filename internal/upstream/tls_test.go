@@ -156,7 +156,7 @@ func TestWordsOfAProxy(t *testing.T) {
 	if got := Words(At(err, "api.test")); got != "TLS to the proxy on the way to api.test: "+words {
 		t.Errorf("%q", got)
 	}
-	if err := At(net.ErrClosed, "api.test"); err != net.ErrClosed { //nolint:errorlint // it is the same
+	if err := At(net.ErrClosed, "api.test"); err != net.ErrClosed {
 		t.Errorf("%#v", err)
 	}
 	if At(nil, "api.test") != nil {
