@@ -335,8 +335,8 @@ func (p *Pool) carryOut(ops []store.Op) {
 // Now returns the time of the latest step.
 func (p *Pool) Now() store.Time { return store.Time(p.now) }
 
-// Serve is Apply without operations, for when time has passed.
-func (p *Pool) Serve(now store.Time) { p.Apply(now, nil) }
+// Serve is Step without operations, for when time has passed.
+func (p *Pool) Serve(now store.Time) { p.Step(now, nil) }
 
 // Decided returns the waiting tickets that the last step granted or ended and that none of its ops asked about. The
 // slice is valid until the next step.
