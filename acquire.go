@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,10 +68,10 @@ type resource struct {
 	crowd    store.Crowd // pool, if it implements this
 	late     late
 	ttl      time.Duration
-	use      int64                  // percentage of the provider's limits to use; 0: all
-	slack    time.Duration          // smallest arrival slack of a guarded limit; 0: no limit is guarded
-	base     [store.MaxLimits]int64 // default cost of a request
-	work     bool                   // some limit counts work
+	use      int64         // percentage of the provider's limits to use; 0: all
+	slack    time.Duration // smallest arrival slack of a guarded limit; 0: no limit is guarded
+	counts   []string      // units that the limits count
+	work     bool          // some limit counts work
 
 	windows windows
 
@@ -136,12 +137,14 @@ func (g *Gate) connect(ctx context.Context, r *resource, spec store.Spec) (err e
 	r.in, r.light, r.events, r.budgets, r.price = spec.Name, spec.Light, g.events, g.budgets, g.price
 	r.plain = !r.observe && r.events == nil
 	for i := range spec.Limits[:min(len(spec.Limits), store.MaxLimits)] {
-		r.work = r.work || spec.Limits[i].Unit == Work
-		r.windows.add(i, &spec.Limits[i])
-		if spec.Limits[i].Unit == Requests {
-			r.base[i] = 1
+		l := &spec.Limits[i]
+		r.work = r.work || l.Unit == Work
+		r.windows.add(l)
+		if !slices.Contains(r.counts, l.Unit) {
+			r.counts = append(r.counts, l.Unit)
 		}
 	}
+	r.late.units = r.counts
 	if r.pool, err = g.store.Pool(ctx, spec); err != nil {
 		return err
 	}
@@ -232,7 +235,7 @@ func (r *resource) ask(ctx context.Context, req *Request, wait time.Duration, t 
 	}
 	x := asks.Get().(*request)
 	op := &x.ops[0]
-	op.ID, op.Wait = store.ID{}, wait
+	op.ID, op.Wait, op.Result = store.ID{}, wait, store.Result{}
 	err := r.fill(op, req)
 	if err != nil {
 		return err
@@ -328,27 +331,27 @@ func (r *resource) collect(ctx context.Context, id store.ID) (store.Result, erro
 
 // tooMuch says what a request costs of a limit that is too small for it. It leaves out numbers that it does not know:
 // the size may be one that the provider or another member states.
-func (r *resource) tooMuch(req *Request, limit int) string {
-	if limit < 0 || limit >= len(r.limits) {
-		return "more than a limit can ever hold"
-	}
-	l := &r.limits[limit]
-	what := fmt.Sprintf("more than limit %q can ever hold", l.Name)
-	op := store.Op{Amounts: r.base}
-	size := sizeOf(l)
-	if r.fillCost(&op, req) != nil || op.Amounts[limit] <= size || size == 0 {
+func (r *resource) tooMuch(req *Request, limit string) string {
+	what := fmt.Sprintf("more than limit %q can ever hold", limit)
+	l := r.limit(limit)
+	if l == nil {
 		return what
 	}
-	return fmt.Sprintf("%d %s, %s (%d)", op.Amounts[limit], l.Unit, what, size)
+	var op store.Op
+	if r.fillCost(&op, req) != nil {
+		return what
+	}
+	n, _ := store.AmountOf(op.Amounts, l)
+	if size := sizeOf(l); n > size && size > 0 {
+		return fmt.Sprintf("%d %s, %s (%d)", n, l.Unit, what, size)
+	}
+	return what
 }
 
 // refused returns the error for a refused op.
 func (r *resource) refused(ctx context.Context, req *Request, wait time.Duration, op *store.Op) error {
 	res := &op.Result
-	e := &Error{Resource: r.name, Agent: req.Agent, Reason: res.Reason.Code.String(), RetryAt: clockAt(res.Now).time(res.Reason.At)}
-	if i := int(res.Reason.Limit); i >= 0 && i < len(r.limits) {
-		e.Limit = r.limits[i].Name
-	}
+	e := &Error{Resource: r.name, Agent: req.Agent, Reason: res.Reason.Code.String(), Limit: res.Reason.Limit, RetryAt: clockAt(res.Now).time(res.Reason.At)}
 	if res.Reason.Behind != store.CodeNone {
 		e.behind = res.Reason.Behind.String()
 	}
@@ -356,7 +359,7 @@ func (r *resource) refused(ctx context.Context, req *Request, wait time.Duration
 	e.why = e.words(res.Reason.Code)
 	switch {
 	case res.Reason.Code == store.CodeCapacity:
-		e.Err, e.why = ErrCapacity, "the request costs "+r.tooMuch(req, int(res.Reason.Limit))
+		e.Err, e.why = ErrCapacity, "the request costs "+r.tooMuch(req, res.Reason.Limit)
 		e.Message = r.name + ": " + e.why
 		e.Hint = "ask for less, or raise the limit"
 	case res.Reason.Code == store.CodeFull:

@@ -37,17 +37,17 @@ type ObservedLimit struct {
 	Slop      time.Duration // how far off ResetIn may be; 0: 50 ms if it states a fraction of a second, otherwise 1.2 s
 }
 
-// observed returns what a response states about limit i, reduced to the part that we may use.
-func (r *resource) observed(i int, s ObservedLimit) store.Observed {
-	o := store.Observed{Limit: i, Size: s.Size, Remaining: s.Remaining, ResetIn: s.ResetIn, Slop: s.Slop}
-	if s.Size <= 0 || s.Size > store.MaxAmount || ours(&r.limits[i]) {
+// observed returns what a response states about limit l, reduced to the part that we may use.
+func (r *resource) observed(l *store.Limit, s ObservedLimit) store.Observed {
+	o := store.Observed{Limit: l.Name, Size: s.Size, Remaining: s.Remaining, ResetIn: s.ResetIn, Slop: s.Slop}
+	if s.Size <= 0 || s.Size > store.MaxAmount || ours(l) {
 		return o
 	}
 	o.Size = percentOf(s.Size, r.use)
 	if o.Size != s.Size {
 		o.Whole = s.Size
 	}
-	if l := &r.limits[i]; l.Kind == Bucket && l.Burst != l.Size && o.Size != s.Size {
+	if l.Kind == Bucket && l.Burst != l.Size && o.Size != s.Size {
 		o.Remaining = store.NotStated // the burst differs from the rate: our part of what remains is unknown
 		return o
 	}

@@ -59,7 +59,7 @@ func (r *resource) findLimited(snap *store.Snapshot, limited map[string]string) 
 			}
 		}
 		why := fmt.Sprintf("%s: %s", r.name, w.Reason.Code)
-		if name := r.limitName(w.Reason.Limit); name != "" {
+		if name := w.Reason.Limit; name != "" {
 			why += fmt.Sprintf(" (limit %q)", name)
 		}
 		limited[w.Agent] = fmt.Sprintf("%s, waiting for %v", why, waited.Round(time.Second))

@@ -335,7 +335,7 @@ func (b *budgets) catchUp(ctx context.Context, p *pacer, l *ledger.Account) {
 		return
 	}
 	size := p.limits[0].Size
-	op := store.Op{Kind: store.OpObserve, Agent: "(budget)", Observed: []store.Observed{{Limit: 0, Size: size, Remaining: max(size-used, 0), ResetIn: -1}}}
+	op := store.Op{Kind: store.OpObserve, Agent: "(budget)", Observed: []store.Observed{{Limit: p.limits[0].Name, Size: size, Remaining: max(size-used, 0), ResetIn: -1}}}
 	_ = p.order(ctx, &op) // tried again later
 }
 
@@ -427,7 +427,7 @@ func (r *resource) addSlowed(ctx context.Context, snap *store.Snapshot) {
 			}
 			ahead := q.snap.Now.Sub(snap.Now)
 			w.Model, w.Position = "", len(snap.Queue)+1
-			w.Reason = store.Reason{Code: store.CodeSlowed, Limit: -1, At: w.Reason.At}
+			w.Reason = store.Reason{Code: store.CodeSlowed, At: w.Reason.At}
 			w.HeldBy = append([]string{q.budget.Name}, w.HeldBy...)
 			if w.Since = w.Since.Add(-ahead); w.Expected != 0 {
 				w.Expected = w.Expected.Add(-ahead)

@@ -87,7 +87,7 @@ func (r *resource) observeAnswer(ctx context.Context, req *Request, ticket strin
 // states reports whether a response states any limit of the resource.
 func (r *resource) states(stated []ObservedLimit) bool {
 	for i := range stated {
-		if r.limitIndex(stated[i].Limit) >= 0 {
+		if r.limit(stated[i].Limit) != nil {
 			return true
 		}
 	}
@@ -96,7 +96,7 @@ func (r *resource) states(stated []ObservedLimit) bool {
 
 // fillAnswer writes a response into a store operation.
 func (r *resource) fillAnswer(op *store.Op, kind store.OpKind, req *Request, a *Answer) {
-	*op = store.Op{}
+	*op = store.Op{Amounts: op.Amounts[:0]}
 	op.Kind, op.Verdict, op.RetryAfter, op.Scope, op.Cause, op.Force = kind, a.Verdict, a.RetryAfter, r.narrow(a), a.Cause, r.observe
 	switch a.Verdict {
 	case store.VerdictError:
@@ -116,8 +116,8 @@ func (r *resource) fillAnswer(op *store.Op, kind store.OpKind, req *Request, a *
 		op.Rejected, op.Cause = a.Status, r.rejection(req, a)
 	}
 	for _, s := range a.Limits {
-		if i := r.limitIndex(s.Limit); i >= 0 {
-			op.Observed = append(op.Observed, r.observed(i, s))
+		if l := r.limit(s.Limit); l != nil {
+			op.Observed = append(op.Observed, r.observed(l, s))
 		}
 	}
 	if r.windows.note(op.Observed) && a.Verdict == store.VerdictExhausted {

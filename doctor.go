@@ -51,13 +51,13 @@ func (r *resource) diagnose(snap *store.Snapshot, h *store.History, cycles [][]s
 	}
 	for i := range snap.Limits {
 		l := &snap.Limits[i]
-		if l.Limit >= len(r.limits) || l.Scope != "" || r.differs(l) == "" {
+		if l.Scope != "" || r.differs(l) == "" {
 			continue
 		}
 		d.Advice = append(d.Advice, inspect.Advice{
-			Setting: fmt.Sprintf("resources.%s.limits.%s", r.configured(), r.limits[l.Limit].Name),
+			Setting: fmt.Sprintf("resources.%s.limits.%s", r.configured(), l.Limit),
 			Text: fmt.Sprintf("%d is in force, as %s states it; this configuration says %d. Where members differ the smaller one holds: give all the same",
-				l.Size, r.differs(l), sizeOf(&r.limits[l.Limit])),
+				l.Size, r.differs(l), sizeOf(r.limit(l.Limit))),
 			YAML: r.limitYAML(l),
 		})
 	}
@@ -84,8 +84,8 @@ func (r *resource) silence(snap *store.Snapshot) (inspect.Advice, bool) {
 	}
 	kept := ""
 	for i := range snap.Limits {
-		if l := &snap.Limits[i]; l.Limit < len(r.limits) && l.Scope == "" && l.Withheld > 0 {
-			kept += fmt.Sprintf(", %d of %s", l.Withheld, r.limits[l.Limit].Name)
+		if l := &snap.Limits[i]; l.Scope == "" && l.Withheld > 0 {
+			kept += fmt.Sprintf(", %d of %s", l.Withheld, l.Limit)
 		}
 	}
 	if kept != "" {
@@ -104,7 +104,7 @@ func (r *resource) silence(snap *store.Snapshot) (inspect.Advice, bool) {
 // limit.
 func (r *resource) quotas(snap *store.Snapshot) (shared []inspect.Quota) {
 	var scoped []inspect.Quota
-	at := map[int]int{}
+	at := map[string]int{}
 	c := clockAt(snap.Now)
 	r.eachQuota(snap, func(l *store.LimitState, perMin float64) {
 		q := quotaOf(l, perMin, c)
@@ -136,15 +136,12 @@ func quotaOf(l *store.LimitState, perMin float64, c clock) inspect.Quota {
 func (r *resource) eachQuota(snap *store.Snapshot, f func(l *store.LimitState, perMin float64)) {
 	unit := Requests
 	if t := r.total(snap); t != nil {
-		unit = r.limits[t.Limit].Unit
+		unit = r.limit(t.Limit).Unit
 	}
 	for i := range snap.Limits {
 		l := &snap.Limits[i]
-		if l.Limit >= len(r.limits) || l.Size == 0 || l.Window <= 0 {
-			continue
-		}
-		def := &r.limits[l.Limit]
-		if def.Unit != unit || def.Kind == Concurrency || def.Per&^store.Shared != 0 {
+		def := r.limit(l.Limit)
+		if def == nil || l.Size == 0 || l.Window <= 0 || def.Unit != unit || def.Kind == Concurrency || def.Per&^store.Shared != 0 {
 			continue
 		}
 		size := l.Size
@@ -167,26 +164,32 @@ func (r *resource) fullest(snap *store.Snapshot, h *store.History) (fullest stri
 		}
 	}
 	c := clockAt(h.Now)
-	sent, minutes := modelMinutes(h, c), map[int]bool{}
+	sent, minutes := modelMinutes(h, c), map[string]bool{}
 	r.eachQuota(snap, func(l *store.LimitState, perMin float64) {
 		minutes[l.Limit] = l.Window >= time.Minute && l.Window <= 2*time.Minute // the busiest minute says more than one moment
 		if model, ok := strings.CutPrefix(l.Scope, "model="); ok {
 			q := quotaOf(l, perMin, c)
-			more(r.limits[l.Limit].Name, l.Scope, float64(audit.Most(sent[model], &q))/max(q.Window, time.Minute).Minutes()/perMin)
+			more(l.Limit, l.Scope, float64(audit.Most(sent[model], &q))/max(q.Window, time.Minute).Minutes()/perMin)
 		}
 	})
 	for i := range snap.Limits {
 		l := &snap.Limits[i]
-		if l.Limit < len(r.limits) && l.Size > 0 && l.Remaining == 0 && l.Used > 0 && (!minutes[l.Limit] || l.Used > l.Size) && !fullByOne(l) && r.limits[l.Limit].Per&^store.Shared == 0 && r.limits[l.Limit].Kind != Concurrency {
-			more(r.limits[l.Limit].Name, l.Scope, max(float64(l.Used)/float64(l.Size), 1))
+		if l.Size > 0 && l.Remaining == 0 && l.Used > 0 && (!minutes[l.Limit] || l.Used > l.Size) && !fullByOne(l) && r.isQuota(l.Limit) {
+			more(l.Limit, l.Scope, max(float64(l.Used)/float64(l.Size), 1))
 		}
 	}
 	for i := range snap.Queue {
-		if w := &snap.Queue[i].Reason; w.Code == store.CodeLimit && w.Limit >= 0 && int(w.Limit) < len(r.limits) && r.limits[w.Limit].Per&^store.Shared == 0 && r.limits[w.Limit].Kind != Concurrency {
-			more(r.limits[w.Limit].Name, "", 1)
+		if w := &snap.Queue[i].Reason; w.Code == store.CodeLimit && r.isQuota(w.Limit) {
+			more(w.Limit, "", 1)
 		}
 	}
 	return fullest, most
+}
+
+// isQuota reports whether a limit is known here, shared, and counts requests or units instead of open tickets.
+func (r *resource) isQuota(limit string) bool {
+	l := r.limit(limit)
+	return l != nil && l.Per&^store.Shared == 0 && l.Kind != Concurrency
 }
 
 // scoped names a limit with its scope.
@@ -223,12 +226,13 @@ func (r *resource) facts(snap *store.Snapshot) policy.Facts {
 		f.Unknown = []policy.Stated{{}}
 	}
 	for i := range snap.Limits {
-		if l := &snap.Limits[i]; l.Limit < len(r.limits) && !ours(&r.limits[l.Limit]) && (!r.limits[l.Limit].Plan || l.Size != 0) {
-			addFacts(&f, &r.limits[l.Limit], l, clockAt(snap.Now))
+		l := &snap.Limits[i]
+		if def := r.limit(l.Limit); def != nil && !ours(def) && (!def.Plan || l.Size != 0) {
+			addFacts(&f, def, l, clockAt(snap.Now))
 		}
 	}
 	f.Unknown = slices.DeleteFunc(f.Unknown, func(of policy.Stated) bool { // known of another model is known
-		return slices.ContainsFunc(snap.Limits, func(l store.LimitState) bool { return l.Size > 0 && r.limitName(int8(l.Limit)) == of.Name })
+		return slices.ContainsFunc(snap.Limits, func(l store.LimitState) bool { return l.Size > 0 && l.Limit == of.Name })
 	})
 	return f
 }
@@ -298,7 +302,7 @@ func statedAs(def *store.Limit, k Kind, window time.Duration, size int64) policy
 
 // limitYAML returns the line of a configuration that gives a limit the size that is in force.
 func (r *resource) limitYAML(l *store.LimitState) string {
-	def := &r.limits[l.Limit]
+	def := r.limit(l.Limit)
 	value := statedAs(def, def.Kind, def.Window, l.Size).String()
 	if def.Kind == Concurrency {
 		value = fmt.Sprintf("{name: %s, concurrency: %d}", policy.Word(def.Name), l.Size)

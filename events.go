@@ -111,7 +111,7 @@ func (r *resource) tellAbandoned(req *Request, t *Ticket, why *Error) {
 	e := r.about(inspect.EventAbandoned, req)
 	e.WaitedMS = why.waited.Milliseconds()
 	if t.note != nil && t.note.held.Code != store.CodeNone {
-		e.Reason, e.Limit = t.note.held.Code.String(), r.limitName(t.note.held.Limit)
+		e.Reason, e.Limit = t.note.held.Code.String(), t.note.held.Limit
 	}
 	r.emit(e)
 }
@@ -153,7 +153,7 @@ func (r *resource) tellSend(ctx context.Context, req *Request, t *Ticket) {
 	}
 	t.note.req = *req
 	if held := t.note.held; held.Code != store.CodeNone {
-		e.Reason, e.Limit = held.Code.String(), r.limitName(held.Limit)
+		e.Reason, e.Limit = held.Code.String(), held.Limit
 		if r.settings.passing { // its caller sends when this process has ended
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, levelWithin)
@@ -175,8 +175,8 @@ func (r *resource) tellRefusal(ctx context.Context, kind string, req *Request, w
 	}
 	if errors.Is(why, ErrBudget) {
 		e.Used, e.Size = why.used, why.size
-	} else if i := r.limitIndex(why.Limit); i >= 0 {
-		e.Used, e.Size = r.level(ctx, int8(i))
+	} else if why.Limit != "" {
+		e.Used, e.Size = r.level(ctx, why.Limit)
 	}
 	if errors.Is(why, ErrStore) {
 		e.Reason = "store"
@@ -193,8 +193,9 @@ func (r *resource) units(req *Request) map[string]int64 {
 	}
 	units := map[string]int64{}
 	for i := range r.limits {
-		if l := &r.limits[i]; op.Amounts[i] > 0 || l.Kind != store.Concurrency && !l.Plan && units[l.Unit] == 0 {
-			units[l.Unit] = max(op.Amounts[i], 0)
+		l := &r.limits[i]
+		if n, _ := store.AmountOf(op.Amounts, l); n > 0 || l.Kind != store.Concurrency && !l.Plan && units[l.Unit] == 0 {
+			units[l.Unit] = n
 		}
 	}
 	if usd, ok := usdOf(req.Cost); ok {
@@ -296,7 +297,7 @@ func (r *resource) fullestNow(snap *store.Snapshot, scope string) (limit string,
 	most := -1.0
 	for i := range snap.Limits {
 		l := &snap.Limits[i]
-		if l.Limit >= len(r.limits) || l.Kind == Concurrency || ours(&r.limits[l.Limit]) || l.Scope != "" && l.Scope != scope {
+		if def := r.limit(l.Limit); def == nil || l.Kind == Concurrency || ours(def) || l.Scope != "" && l.Scope != scope {
 			continue
 		}
 		part := 0.0
@@ -304,7 +305,7 @@ func (r *resource) fullestNow(snap *store.Snapshot, scope string) (limit string,
 			part = float64(l.Used) / float64(l.Size)
 		}
 		if part > most {
-			most, limit, used, size = part, r.limits[l.Limit].Name, l.Used, l.Size
+			most, limit, used, size = part, l.Limit, l.Used, l.Size
 		}
 	}
 	return limit, used, size
@@ -325,7 +326,7 @@ const levelsFor = time.Second
 const levelWithin = 20 * time.Millisecond
 
 // level returns how much of a limit was used a moment ago, and its size.
-func (r *resource) level(ctx context.Context, limit int8) (used, size int64) {
+func (r *resource) level(ctx context.Context, limit string) (used, size int64) {
 	l := &r.levels
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -337,7 +338,7 @@ func (r *resource) level(ctx context.Context, limit int8) (used, size int64) {
 		l.at, l.list = time.Now(), snap.Limits
 	}
 	for i := range l.list {
-		if s := &l.list[i]; s.Limit == int(limit) && s.Scope == "" {
+		if s := &l.list[i]; s.Limit == limit && s.Scope == "" {
 			return s.Used, s.Size
 		}
 	}

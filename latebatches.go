@@ -13,6 +13,7 @@ import (
 type batch struct {
 	reports []report
 	ops     []store.Op
+	amounts []store.Amount // of ops
 	number  uint64
 }
 
@@ -53,7 +54,7 @@ func (r *resource) send(ctx context.Context, ops []store.Op) error {
 // board makes a batch of the list and ops.
 func (l *late) board(ops []store.Op) *batch {
 	b := batches.Get().(*batch)
-	b.ops, b.number = b.ops[:0], 0
+	b.ops, b.amounts, b.number = b.ops[:0], b.amounts[:0], 0
 	l.mu.Lock()
 	n := min(len(l.list), lateMost)
 	b.reports = append(b.reports[:0], l.list[:n]...)
@@ -76,7 +77,9 @@ func (l *late) board(ops []store.Op) *batch {
 			b.ops = append(b.ops, store.Op{Kind: store.OpCancel, ID: p.id})
 			continue
 		case p.closed:
-			b.ops = append(b.ops, store.Op{Kind: store.OpClose, ID: p.id, Spent: p.spent, Amounts: p.used})
+			from := len(b.amounts)
+			b.amounts = p.used.appendTo(b.amounts, l.units)
+			b.ops = append(b.ops, store.Op{Kind: store.OpClose, ID: p.id, Spent: p.spent, Amounts: b.amounts[from:]})
 			continue
 		}
 		if l.flying == nil {

@@ -42,6 +42,7 @@ const (
 // late holds the reports of one resource.
 type late struct {
 	on      bool         // reports may be late
+	units   []string     // of the resource
 	busy    atomic.Int32 // reports in the list, and answers in progress
 	held    atomic.Bool  // the latest call found the resource paused, probing or ramping
 	failing atomic.Bool  // the latest call has failed
@@ -67,9 +68,9 @@ type report struct {
 	answered bool // ok, and no limits stated
 	closed   bool
 	spent    bool
-	unsent   bool                   // closed, and it is to be given back
-	tell     *inspect.Event         // the event to emit once the store has given the ticket back, or has failed
-	used     [store.MaxLimits]int64 // as for OpClose
+	unsent   bool           // closed, and it is to be given back
+	tell     *inspect.Event // the event to emit once the store has given the ticket back, or has failed
+	used     used
 }
 
 // isLate reports whether the ticket's answer and close may be reported late.
@@ -118,7 +119,7 @@ func (r *resource) closeLate(id store.ID, spent bool, usage []Amount) (done bool
 		_, p.answered = l.flying[id]
 	}
 	p.closed, p.spent = true, spent
-	r.setUsage(&p.used, usage)
+	p.used = r.usedOf(usage)
 	return true, r.added()
 }
 

@@ -52,15 +52,15 @@ func (r *resource) readOpenHolds(ctx context.Context) *openHoldsRead {
 // addHolders adds the agents whose open tickets hold the limit that has refused op, if only these tickets make room. It
 // returns what to do about them; empty: no open tickets are the cause.
 func (r *resource) addHolders(ctx context.Context, e *Error, op *store.Op) (hint string) {
-	why, i := &op.Result.Reason, int(op.Result.Reason.Limit)
+	why, limit := &op.Result.Reason, r.limit(op.Result.Reason.Limit)
 	lacks := why.Code == store.CodeLimit || why.Code == store.CodeDeadline && why.Behind == store.CodeLimit
-	if !lacks || !e.RetryAt.IsZero() || i < 0 || i >= len(r.limits) || r.limits[i].Kind == Concurrency {
+	if !lacks || !e.RetryAt.IsZero() || limit == nil || limit.Kind == Concurrency {
 		return ""
 	}
 	if read := r.readOpenHolds(ctx); read != nil {
-		scope := scopeText(r.limits[i].Per, op)
+		scope := scopeText(limit.Per, op)
 		for j := range read.limits {
-			if l := &read.limits[j]; l.Limit == i && l.Scope == scope && l.Hold.Tickets > 0 {
+			if l := &read.limits[j]; l.Limit == limit.Name && l.Scope == scope && l.Hold.Tickets > 0 {
 				e.HeldBy, e.HeldUntil, e.open = l.Hold.By, read.clock.time(l.Hold.Until), l.Hold.Tickets
 			}
 		}

@@ -12,21 +12,26 @@ import (
 
 // windows lists the limits of a resource that are windows of a subscription.
 type windows struct {
-	limits []int
-	all    []int       // those that count for every model
-	known  atomic.Bool // responses have stated some: the resource is used by subscription
-	read   atomic.Bool // the store was checked for windows stated to other processes
+	limits []*store.Limit
+	all    []*store.Limit // those that count for every model
+	known  atomic.Bool    // responses have stated some: the resource is used by subscription
+	read   atomic.Bool    // the store was checked for windows stated to other processes
 }
 
-// add records limit i if it is a window.
-func (w *windows) add(i int, l *store.Limit) {
+// add records a limit if it is a window.
+func (w *windows) add(l *store.Limit) {
 	if !l.Plan {
 		return
 	}
-	w.limits = append(w.limits, i)
+	w.limits = append(w.limits, l)
 	if l.Per&PerModel == 0 {
-		w.all = append(w.all, i)
+		w.all = append(w.all, l)
 	}
+}
+
+// is reports whether one of some limits has a name.
+func is(limits []*store.Limit, name string) bool {
+	return slices.ContainsFunc(limits, func(l *store.Limit) bool { return l.Name == name })
 }
 
 // unread reports whether it is not known yet if there is a subscription.
@@ -39,7 +44,7 @@ func (w *windows) note(stated []store.Observed) (gone bool) {
 		return false
 	}
 	for i := range stated {
-		if s := &stated[i]; s.Size > 0 && slices.Contains(w.limits, s.Limit) {
+		if s := &stated[i]; s.Size > 0 && is(w.limits, s.Limit) {
 			w.known.Store(true)
 			gone = gone || s.Remaining == 0 && s.ResetIn > 0
 		}
@@ -58,7 +63,7 @@ func (r *resource) readWindows(ctx context.Context) {
 		return
 	}
 	for i := range snap.Limits {
-		if l := &snap.Limits[i]; l.Size > 0 && slices.Contains(r.windows.limits, l.Limit) {
+		if l := &snap.Limits[i]; l.Size > 0 && is(r.windows.limits, l.Limit) {
 			r.windows.known.Store(true)
 		}
 	}
@@ -72,18 +77,19 @@ const leastOfWindow = 1
 // waits for windows.
 func (r *resource) fillWindows(op *store.Op, req *Request) {
 	if op.Class == 0 {
-		for _, i := range r.windows.limits {
-			op.Amounts[i] = 0
+		for _, l := range r.windows.limits {
+			if n, _ := store.AmountOf(op.Amounts, l); n != 0 {
+				op.Amounts = append(op.Amounts, store.Amount{Unit: l.Unit, Limit: l.Name})
+			}
 		}
 		return
 	}
 	if !r.windows.known.Load() {
 		return
 	}
-	for _, i := range r.windows.all {
-		unit := r.limits[i].Unit
-		if op.Amounts[i] == 0 && !slices.ContainsFunc(req.Cost, func(a Amount) bool { return a.Unit == unit }) {
-			op.Amounts[i] = leastOfWindow
+	for _, l := range r.windows.all {
+		if n, _ := store.AmountOf(op.Amounts, l); n == 0 && !slices.ContainsFunc(req.Cost, func(a Amount) bool { return a.Unit == l.Unit }) {
+			op.Amounts = append(op.Amounts, store.Amount{Unit: l.Unit, Limit: l.Name, N: leastOfWindow})
 		}
 	}
 }
@@ -109,8 +115,8 @@ func (r *resource) windowWords(snap *store.Snapshot) string {
 	}
 	for i := range snap.Limits {
 		l := &snap.Limits[i]
-		if l.Size > 0 && l.Remaining <= 0 && l.Reset > snap.Now && slices.Contains(r.windows.all, l.Limit) {
-			return fmt.Sprintf("%s: the window %s is used up for another %v", r.name, r.limits[l.Limit].Name, l.Reset.Sub(snap.Now).Round(time.Second))
+		if l.Size > 0 && l.Remaining <= 0 && l.Reset > snap.Now && is(r.windows.all, l.Limit) {
+			return fmt.Sprintf("%s: the window %s is used up for another %v", r.name, l.Limit, l.Reset.Sub(snap.Now).Round(time.Second))
 		}
 	}
 	return ""

@@ -56,13 +56,10 @@ func allocated(total int64, a *store.Agent) int64 {
 
 // modelTotal returns the sum of the known sizes of the first limit on requests of each model or key.
 func (r *resource) modelTotal(snap *store.Snapshot) (sum int64) {
-	first := -1
+	first := ""
 	for i := range snap.Limits {
 		l := &snap.Limits[i]
-		if l.Limit >= len(r.limits) {
-			continue
-		}
-		if def := &r.limits[l.Limit]; def.Per != 0 && def.Per&^store.Shared == 0 && def.Unit == Requests && def.Kind != Concurrency && (first < 0 || first == l.Limit) {
+		if def := r.limit(l.Limit); def != nil && def.Per != 0 && def.Per&^store.Shared == 0 && def.Unit == Requests && def.Kind != Concurrency && (first == "" || first == l.Limit) {
 			first = l.Limit
 			sum += l.Size
 		}
@@ -76,10 +73,8 @@ func (r *resource) total(snap *store.Snapshot) (first *store.LimitState) {
 	var places *store.LimitState
 	for i := range snap.Limits {
 		l := &snap.Limits[i]
-		if l.Limit >= len(r.limits) {
-			continue // from another member
-		}
-		switch def := &r.limits[l.Limit]; {
+		switch def := r.limit(l.Limit); {
+		case def == nil: // from another member
 		case l.Scope != "" || def.Per != 0 || def.Plan:
 		case def.Kind == Concurrency:
 			if places == nil {

@@ -128,11 +128,7 @@ func (g inside) CountNowhere(resource string, list []Amount) (nowhere, counted [
 	if r == nil {
 		return nil, nil
 	}
-	for i := range r.limits {
-		counted = append(counted, r.limits[i].Unit)
-	}
-	slices.Sort(counted)
-	counted = slices.Compact(counted)
+	counted = slices.Sorted(slices.Values(r.counts))
 	for _, a := range list {
 		if !slices.Contains(counted, a.Unit) && !slices.Contains(tokenUnits, a.Unit) && a.Unit != Requests && a.Unit != Work && a.Unit != USD {
 			nowhere = append(nowhere, a.Unit)

@@ -2,6 +2,7 @@ package sluice
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -112,7 +113,7 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 	if op.TTL < 0 || op.TTL > store.MaxTTL {
 		return r.invalid(req, "a time to live of %v is out of range: at most %v", req.TTL, store.MaxTTL)
 	}
-	op.Amounts = r.base
+	op.Amounts = append(op.Amounts[:0], store.Amount{Unit: Requests, N: 1})
 	if r.work || len(req.Cost) > 0 {
 		if err := r.fillCost(op, req); err != nil {
 			return err
@@ -127,12 +128,20 @@ func (r *resource) fill(op *store.Op, req *Request) error {
 	return nil
 }
 
-// fillHolds zeroes the amounts that a connection, or a request over one, does not take.
+// fillHolds leaves a connection only what it takes from concurrency limits, and a request over one all but that.
 func (r *resource) fillHolds(op *store.Op, holds Holds) {
+	all := len(op.Amounts)
 	for i := range r.limits {
-		if (r.limits[i].Kind == Concurrency) != (holds == HoldsPlace) {
-			op.Amounts[i] = 0
+		l := &r.limits[i]
+		if n, _ := store.AmountOf(op.Amounts[:all], l); l.Kind == Concurrency && n != 0 {
+			if holds == HoldsNoPlace {
+				n = 0
+			}
+			op.Amounts = append(op.Amounts, store.Amount{Unit: l.Unit, Limit: l.Name, N: n})
 		}
+	}
+	if holds == HoldsPlace {
+		op.Amounts = slices.Delete(op.Amounts, 0, all)
 	}
 }
 
@@ -152,7 +161,7 @@ func (r *resource) checkNames(req *Request) error {
 
 func (r *resource) fillCost(op *store.Op, req *Request) error {
 	if r.work {
-		r.setUnit(&op.Amounts, Amount{Work, r.settings.toolCost(req.Tool)})
+		r.setCost(op, Amount{Work, r.settings.toolCost(req.Tool)})
 	}
 	for _, a := range req.Cost {
 		if a.Unit == "" {
@@ -161,32 +170,48 @@ func (r *resource) fillCost(op *store.Op, req *Request) error {
 		if a.N < 0 || a.N > store.MaxAmount {
 			return r.invalid(req, "a cost of %d %s is out of range: 0 to %d", a.N, a.Unit, int64(store.MaxAmount))
 		}
-		r.setUnit(&op.Amounts, a)
+		r.setCost(op, a)
 	}
 	return nil
 }
 
-// setUnit sets the amount on every limit that counts a unit.
-func (r *resource) setUnit(amounts *[store.MaxLimits]int64, a Amount) {
-	for i := range r.limits {
-		if r.limits[i].Unit == a.Unit {
-			amounts[i] = a.N
+// setCost sets the cost in a unit. Units that no limit counts are left out.
+func (r *resource) setCost(op *store.Op, a Amount) {
+	for i := range op.Amounts {
+		if op.Amounts[i].Unit == a.Unit {
+			op.Amounts[i].N = a.N
+			return
 		}
+	}
+	if a.N != 0 && slices.Contains(r.counts, a.Unit) {
+		op.Amounts = append(op.Amounts, store.Amount{Unit: a.Unit, N: a.N})
 	}
 }
 
-// setUsage writes the actual usage into the amounts of a close. Where it is unknown, the estimate stands.
-func (r *resource) setUsage(amounts *[store.MaxLimits]int64, usage []Amount) {
-	if len(usage) > 0 {
-		for i := range amounts {
-			amounts[i] = -1
-		}
-	}
+// used is the usage of a request as far as it is known, by the units of its resource. Unlike a list of amounts, a report
+// can keep it without allocating.
+type used struct {
+	known uint16 // set of units
+	n     [store.MaxLimits]int64
+}
+
+func (r *resource) usedOf(usage []Amount) (u used) {
 	for _, a := range usage {
-		if a.N >= 0 {
-			r.setUnit(amounts, a)
+		if i := slices.Index(r.counts, a.Unit); i >= 0 && a.N >= 0 {
+			u.known, u.n[i] = u.known|1<<i, a.N
 		}
 	}
+	return u
+}
+
+// appendTo appends the known amounts to a list.
+func (u *used) appendTo(list []store.Amount, units []string) []store.Amount {
+	for i, unit := range units {
+		if u.known&(1<<i) != 0 {
+			list = append(list, store.Amount{Unit: unit, N: u.n[i]})
+		}
+	}
+	return list
 }
 
 func (r *resource) invalid(req *Request, format string, args ...any) error {

@@ -127,8 +127,7 @@ func (r *resource) expected(ctx context.Context, req *Request) []Amount {
 		m.since, m.usual = time.Now(), r.usualCosts(ctx, r.pool.Now())
 	}
 	cost := slices.Clip(req.Cost)
-	for i := range r.limits {
-		unit := r.limits[i].Unit
+	for _, unit := range r.counts {
 		stated := slices.ContainsFunc(cost, func(a Amount) bool { return a.Unit == unit })
 		if n := m.usual[req.Model][unit]; n > 0 && unit != Requests && unit != Work && !stated {
 			cost = append(cost, Amount{unit, n})

@@ -195,7 +195,7 @@ func (r *resource) shortage(s *inspect.ResourceStatus, snap *store.Snapshot, awa
 func (r *resource) lightAhead(snap *store.Snapshot, of *inspect.LimitStatus) store.Color {
 	for i := range snap.Limits {
 		l := &snap.Limits[i]
-		if l.Scope != of.Scope || r.limitName(int8(l.Limit)) != of.Name {
+		if l.Scope != of.Scope || l.Limit != of.Name {
 			continue
 		}
 		below := func(thousandths int64) bool {
@@ -290,7 +290,7 @@ func scopeWords(scope string) string {
 func (r *resource) queueReason(s *inspect.ResourceStatus, snap *store.Snapshot, waits int) (string, *time.Time) {
 	type cause struct {
 		code  store.Code
-		limit int8
+		limit string
 	}
 	count, classes := map[cause]int{}, map[cause]map[int]bool{}
 	var slowed []string // names of budgets
@@ -343,8 +343,8 @@ func waitWords(n int) string {
 }
 
 // causeWords says what holds requests of some classes.
-func (r *resource) causeWords(s *inspect.ResourceStatus, code store.Code, limit int8, of map[int]bool) string {
-	name, level := r.limitName(limit), ""
+func (r *resource) causeWords(s *inspect.ResourceStatus, code store.Code, name string, of map[int]bool) string {
+	level := ""
 	for i := range s.Limits {
 		if l := &s.Limits[i]; l.Name == name && l.Limit > 0 && l.Scope == "" {
 			level = levelOf(l)

@@ -58,7 +58,7 @@ func (g *Gate) Why(ctx context.Context, resource string) ([]inspect.Waiting, err
 			continue
 		}
 		list = append(list, inspect.Waiting{
-			Ticket: r.ticketID(w.ID), Agent: w.Agent, Class: r.settings.className(w.Class), Limit: r.limitName(w.Reason.Limit),
+			Ticket: r.ticketID(w.ID), Agent: w.Agent, Class: r.settings.className(w.Class), Limit: w.Reason.Limit,
 			HeldBy: append([]string{}, w.HeldBy...), Position: w.Position, ExpectedAt: c.moment(w.Expected), HeldUntil: c.moment(w.HeldUntil), Reason: w.Reason.Code.String(), Model: w.Model,
 			Scope: pausedScope(snap.Gates, &w), Own: w.ID.Session == r.session.Load(),
 		})
@@ -170,12 +170,9 @@ func (r *resource) status(snap *store.Snapshot, budgets []inspect.BudgetStatus) 
 func (r *resource) limitStatus(snap *store.Snapshot) []inspect.LimitStatus {
 	list, c := []inspect.LimitStatus{}, clockAt(snap.Now)
 	for _, l := range snap.Limits {
-		if l.Limit >= len(r.limits) {
-			continue // added by another member: its name is not known here
-		}
-		def := r.limits[l.Limit]
-		if def.Plan && l.Size == 0 {
-			continue // the resource is not used by subscription
+		def := r.limit(l.Limit)
+		if def == nil || def.Plan && l.Size == 0 {
+			continue // added by another member, or the resource is not used by subscription
 		}
 		var held string
 		var heldBy []string
@@ -186,7 +183,7 @@ func (r *resource) limitStatus(snap *store.Snapshot) []inspect.LimitStatus {
 			Name: def.Name, Kind: l.Kind.String(), WindowMS: l.Window.Milliseconds(), Unit: def.Unit, Scope: l.Scope, Limit: l.Size, Rate: rateOf(&l), Used: l.Used,
 			Remaining: l.Remaining, Outside: l.Outside, ResetAt: c.moment(resetOf(&l)),
 			Light: l.Light.String(), LightReason: r.lightReason(&l, snap.Now), Breaker: r.breaker(l.Breaker), GoneAt: c.moment(goneOf(&l, def.Plan, snap.Now)), DiffersFrom: r.differs(&l), Binds: l.Binds,
-			Withheld: l.Withheld, Learned: sizeOf(&def) == 0 && l.Size > 0, Held: held, HeldBy: heldBy, Plan: def.Plan,
+			Withheld: l.Withheld, Learned: sizeOf(def) == 0 && l.Size > 0, Held: held, HeldBy: heldBy, Plan: def.Plan,
 		})
 	}
 	return list
@@ -218,7 +215,11 @@ func rateOf(l *store.LimitState) int64 {
 // differs returns the member whose different size of a limit is in force instead of ours. It is empty if our size or
 // the provider's is in force.
 func (r *resource) differs(l *store.LimitState) string {
-	ours := sizeOf(&r.limits[l.Limit])
+	def := r.limit(l.Limit)
+	if def == nil {
+		return ""
+	}
+	ours := sizeOf(def)
 	switch {
 	case l.By == "" || ours == 0 || l.Size == ours || l.Cut > 0:
 		return ""
@@ -297,13 +298,6 @@ func callerStatus(agent string, c store.Counters) inspect.CallerStatus {
 		Agent: agent, Sent: c.Sent, Throttled: c.Throttled, Retried: c.Retried, WaitedMS: c.Waited.Milliseconds(),
 		PeakPerS: c.Peak, MeanPerS: c.Mean(),
 	}
-}
-
-func (r *resource) limitName(i int8) string {
-	if i < 0 || int(i) >= len(r.limits) {
-		return ""
-	}
-	return r.limits[i].Name
 }
 
 // In reports whether a limit with the given scope, such as model=opus, counts the request.

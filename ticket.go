@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/inspect"
@@ -302,13 +303,11 @@ func (t *Ticket) settle(spent bool, usage []Amount) error {
 	r := t.resource
 	x := requests.Get().(*request)
 	defer requests.Put(x)
-	op := &x.ops[0]
-	*op = store.Op{}
-	op.Kind, op.ID, op.Spent = store.OpClose, t.id, spent
-	r.setUsage(&op.Amounts, usage)
+	op, u := &x.ops[0], r.usedOf(usage)
+	*op = store.Op{Kind: store.OpClose, ID: t.id, Spent: spent, Amounts: u.appendTo(op.Amounts[:0], r.counts)}
 	err := r.apply(context.Background(), x.ops[:])
 	if err != nil {
-		r.again(report{id: t.id, closed: true, spent: spent, used: op.Amounts}, err)
+		r.again(report{id: t.id, closed: true, spent: spent, used: u}, err)
 	}
 	if r.harmless(err) {
 		return nil
@@ -380,13 +379,16 @@ func (t *Ticket) cancelled() inspect.Event {
 	return e
 }
 
-func (r *resource) limitIndex(name string) int {
-	for i := range r.limits {
-		if r.limits[i].Name == name {
-			return i
-		}
+// limit returns a limit by its name, or nil if only other members have it.
+func (r *resource) limit(name string) *store.Limit {
+	if i := r.limitIndex(name); i >= 0 {
+		return &r.limits[i]
 	}
-	return -1
+	return nil
+}
+
+func (r *resource) limitIndex(name string) int {
+	return slices.IndexFunc(r.limits, func(l store.Limit) bool { return l.Name == name })
 }
 
 // leastSlack returns the smallest arrival slack of the guarded limits; 0 if there are none.

@@ -56,7 +56,7 @@ func openFilePool(dir string) (*filePoolHandle, error) {
 	}
 	h := &filePoolHandle{pool: p, done: func() error { return errors.Join(p.Close(), s.Close()) }}
 	h.ask[0] = store.Op{Kind: store.OpAcquire, Agent: "agent", TTL: time.Minute}
-	h.ask[0].Amounts = [store.MaxLimits]int64{1, 1000, 1, 1}
+	h.ask[0].Amounts = []store.Amount{{Unit: "requests", N: 1}, {Unit: "tokens", N: 1000}}
 	h.end[0] = store.Op{Kind: store.OpClose}
 	return h, nil
 }

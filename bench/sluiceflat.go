@@ -29,7 +29,6 @@ func init() {
 const (
 	flatBatch = 8  // acquires in a measured batch: fewer than the shortest queue has
 	flatBuild = 64 // operations in a batch that is not measured
-	places    = 1  // index of the limit that waiters wait for
 )
 
 func flatPool(name string, waiting int) store.Spec {
@@ -121,14 +120,14 @@ const (
 
 func asking(agent string) store.Op {
 	op := store.Op{Kind: store.OpAcquire, Agent: agent, Class: 1, TTL: store.MaxTTL}
-	op.Amounts[0] = 1
+	op.Amounts = []store.Amount{{Unit: "requests", N: 1}}
 	return op
 }
 
 // queueing asks for one of the few places, and waits for it.
 func queueing(agent string) store.Op {
 	op := asking(agent)
-	op.Amounts[places], op.Wait = 1, -1
+	op.Amounts, op.Wait = append(op.Amounts, store.Amount{Unit: "places", N: 1}), -1
 	return op
 }
 

@@ -163,7 +163,7 @@ func FuzzStoreAPI(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	apply := oplog.AppendApply(nil, 0, []store.Op{{Kind: store.OpAcquire, Agent: "a", Amounts: [store.MaxLimits]int64{1}}})
+	apply := oplog.AppendApply(nil, 0, []store.Op{{Kind: store.OpAcquire, Agent: "a", Amounts: []store.Amount{{Unit: "requests", N: 1}}}})
 	for _, s := range []struct {
 		method     uint8
 		path, body string
@@ -215,9 +215,7 @@ func FuzzLentOps(f *testing.F) {
 			Kind: store.OpKind(kind), Class: class, Wait: time.Duration(wait), TTL: time.Duration(ttl), Alive: time.Duration(ttl), ID: store.ID{Session: session, N: n}, Agent: agent, Model: model,
 			Verdict: store.Verdict(verdict), RetryAfter: time.Duration(after), User: model, Tool: agent, Key: model,
 		}
-		for i := range op.Amounts {
-			op.Amounts[i] = amount
-		}
+		op.Amounts = []store.Amount{{Unit: "requests", N: amount}, {Unit: model, Limit: "minute", N: amount}}
 		at := "/v1/store/clients/" + client + "/pools/1"
 		w := answer(t, d, http.MethodPost, at+"/apply?seq=1", strings.NewReader(string(oplog.AppendApply(nil, 0, []store.Op{op}))))
 		ops := make([]store.Op, 1)

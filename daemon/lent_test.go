@@ -104,7 +104,7 @@ func TestTheContractOfTheStoreIsKept(t *testing.T) {
 	try("post", pool+"/apply", "?seq=2", strings.Repeat("x", wire.MaxBody+1), 413)
 	try("get", pool+"/snapshot", "", "", 200)
 	try("post", pool+"/foresee", "", `{"ops":[{"Kind":1}]}`, 400)
-	foreseen := try("post", pool+"/foresee", "", `{"ops":[{"Agent":"a","TTL":1000000000,"Amounts":[1]}]}`, 200)["results"].([]any)
+	foreseen := try("post", pool+"/foresee", "", `{"ops":[{"Agent":"a","TTL":1000000000,"Amounts":[{"Unit":"requests","N":1}]}]}`, 200)["results"].([]any)
 	if got := foreseen[0].(map[string]any)["State"]; got != float64(store.Granted) {
 		t.Errorf("foreseen: %v", foreseen)
 	}
@@ -121,7 +121,7 @@ func TestTheContractOfTheStoreIsKept(t *testing.T) {
 			}
 		}
 	}
-	for _, version := range []string{"", "0", "2"} {
+	for _, version := range []string{"", "0", "1"} {
 		if w := r.storeCall("POST", clients, "", wire.VersionHeader, version); w.Code != 400 || !strings.Contains(w.Body.String(), "same version") {
 			t.Errorf("version %q: %d %s", version, w.Code, w.Body)
 		}

@@ -69,7 +69,7 @@ func (c *contact) do(op store.Op) store.Result {
 // ask queues a request for a model.
 func (c *contact) ask(agent int, model string) {
 	op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: fmt.Sprint("a", agent), Model: model, Wait: -1, TTL: time.Hour}
-	op.Amounts[0] = 1
+	op.Amounts = []store.Amount{{Unit: sim.Requests, N: 1}}
 	if r := c.do(op); r.State == store.Granted {
 		c.send(r.ID, agent, model)
 	} else {
@@ -264,9 +264,9 @@ func TestWhatIsKnownDoesNotOpenWhatIsNot(t *testing.T) {
 		limit := sim.Limit{Name: "requests", Kind: store.Bucket, Unit: sim.Requests, Size: 50, Burst: 50, Window: time.Minute}
 		c := newContact(limit.Rule(), 500*time.Millisecond, 1, 1, unknown, day, tokens)
 		op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "first", Model: first.model, Wait: -1, TTL: time.Hour}
-		op.Amounts[0], op.Amounts[1], op.Amounts[2] = 1, 1, 1
+		op.Amounts = []store.Amount{{Unit: "requests", N: 1}, {Unit: "tokens", N: 1}}
 		r := c.do(op)
-		stated := store.Observed{Limit: first.limit, Size: 40, Remaining: 39, ResetIn: -1}
+		stated := store.Observed{Limit: []string{unknown.Name, day.Name, tokens.Name}[first.limit], Size: 40, Remaining: 39, ResetIn: -1}
 		c.do(store.Op{Kind: store.OpAnswer, ID: r.ID, Verdict: store.VerdictOK, Observed: []store.Observed{stated}})
 		c.do(store.Op{Kind: store.OpClose, ID: r.ID})
 		for i := range 80 {

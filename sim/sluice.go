@@ -107,8 +107,8 @@ func (s *sluice) want(c *call) {
 		Class: uint8(c.agent.Class), Retry: c.sends > 0, Wait: -1, TTL: sluiceTTL,
 	}
 	for i := range s.limits {
-		if op.Amounts[i] = s.means.cost(&s.limits[i], c); s.limits[i].Plan && c.agent.Class == 0 {
-			op.Amounts[i] = 0 // charged at the end, and never waits for such a window
+		if !s.limits[i].Plan || c.agent.Class > 0 { // otherwise charged at the end, and never waits for such a window
+			op.Amounts = append(op.Amounts, store.Amount{Limit: s.limits[i].Name, N: s.means.cost(&s.limits[i], c)})
 		}
 	}
 	if c.job.deadline != Never {
@@ -205,7 +205,7 @@ func (s *sluice) answered(c *call, resp Response) {
 
 func (s *sluice) ended(c *call, used usage) {
 	if s.off.usage {
-		s.apply(s.keep(c))
+		s.apply(store.Op{Kind: store.OpClose, ID: c.ticket})
 		return
 	}
 	s.means.learn(c, used)
@@ -219,24 +219,16 @@ func (s *sluice) close(c *call, used *usage) store.Op {
 	op := store.Op{Kind: store.OpClose, ID: c.ticket}
 	for i := range s.limits {
 		l := &s.limits[i]
-		op.Amounts[i] = -1
+		a := store.Amount{Limit: l.Name}
 		switch {
 		case used != nil && l.Plan && !l.tokens():
-			op.Amounts[i] = c.asks.cost(l)
+			a.N = c.asks.cost(l)
 		case used != nil && l.tokens():
-			op.Amounts[i] = used.of(l)
-		case l.late():
-			op.Amounts[i] = 0
+			a.N = used.of(l)
+		case !l.late():
+			continue
 		}
-	}
-	return op
-}
-
-// keep returns the operation that ends c's ticket with its estimate.
-func (s *sluice) keep(c *call) store.Op {
-	op := store.Op{Kind: store.OpClose, ID: c.ticket}
-	for i := range s.limits {
-		op.Amounts[i] = -1
+		op.Amounts = append(op.Amounts, a)
 	}
 	return op
 }
@@ -244,7 +236,7 @@ func (s *sluice) keep(c *call) store.Op {
 func (s *sluice) observed(headers []Header) []store.Observed {
 	s.seen = s.seen[:0]
 	for _, h := range headers {
-		s.seen = append(s.seen, store.Observed{Limit: h.Limit, Size: h.Size, Remaining: h.Remaining, ResetIn: h.ResetIn})
+		s.seen = append(s.seen, store.Observed{Limit: s.limits[h.Limit].Name, Size: h.Size, Remaining: h.Remaining, ResetIn: h.ResetIn})
 	}
 	return s.seen
 }

@@ -90,7 +90,7 @@ const (
 
 // LimitState is one meter of one limit.
 type LimitState struct {
-	Limit       int           // index in Spec.Limits
+	Limit       string        // its name
 	Scope       string        // the values it is scoped to, separated by commas; empty: unscoped
 	Kind        Kind          // how it is counted: differs from the limit's kind if responses contradict it
 	Window      time.Duration // what it is counted over: may differ likewise

@@ -19,6 +19,7 @@ import (
 // Bounds that every store enforces, so that no input can make its state grow without limit.
 const (
 	MaxLimits   = 16      // limits on one pool
+	MaxAmounts  = 64      // amounts in one operation
 	MaxClasses  = 8       // classes of one pool
 	MaxName     = 256     // bytes in the name of an agent, user, model, tool or key
 	MaxAmount   = 1 << 40 // largest size of a limit and largest cost of a request
@@ -58,7 +59,8 @@ type Pool interface {
 	// Result. It does not wait: a request that must wait stays in the queue and its Result says Waiting. The error is
 	// about the store (unreachable, closed); the outcome of each operation is in its Result. Applying the same ops
 	// again after an error is safe: a charged id is not charged twice, and a second answer or close changes nothing.
-	// The error matches [ErrKept] if the store will apply the answers, closes and cancels by itself.
+	// The error matches [ErrKept] if the store will apply the answers, closes and cancels by itself. The pool keeps no
+	// slice of an op, see [Op.Clone].
 	Apply(ctx context.Context, ops []Op) error
 	// Snapshot reads the whole state of the pool at one moment.
 	Snapshot(ctx context.Context) (Snapshot, error)
@@ -351,7 +353,7 @@ type Spec struct {
 	// charges stay. Sessions of other stores count as usual.
 	Restate bool
 	// ReadOnly opens an existing pool as it is and ignores the rest of the spec. It is for callers that only read, or
-	// report responses. Limits are matched by name.
+	// report responses.
 	ReadOnly bool
 }
 
@@ -424,8 +426,8 @@ const NotStated = -1
 // Observed is what a response states about one limit. Fields it does not state are negative; a zero ResetIn is a
 // statement.
 type Observed struct {
-	Limit     int   // index in Spec.Limits
-	Size      int64 // what the provider grants per window
+	Limit     string // its name; a limit that the pool does not have is passed over
+	Size      int64  // what the provider grants per window
 	Remaining int64
 	ResetIn   time.Duration // from the moment the response was made
 	// Slop is how far off ResetIn may be in either direction. 0 means 1.2 s, for headers rounded to seconds. Where the
@@ -433,6 +435,33 @@ type Observed struct {
 	Slop time.Duration
 	// Whole is the size that the provider states if Size is only the part of it to use. 0 means Size.
 	Whole int64
+}
+
+// Amount is how much of a unit a request takes or has used. It concerns every limit that counts the unit, or with Limit
+// only the limit of that name.
+type Amount struct {
+	Unit  string // such as "requests" or "input_tokens"; may be empty if Limit is set
+	Limit string // empty: every limit of the unit
+	N     int64
+}
+
+// concerns reports whether an amount is one of limit l.
+func (a *Amount) concerns(l *Limit) bool {
+	if a.Limit != "" {
+		return a.Limit == l.Name && (a.Unit == "" || a.Unit == l.Unit)
+	}
+	return a.Unit == l.Unit
+}
+
+// AmountOf returns the amount of limit l, and whether amounts state one. If several concern the limit, the last one
+// counts.
+func AmountOf(amounts []Amount, l *Limit) (n int64, stated bool) {
+	for i := len(amounts) - 1; i >= 0; i-- {
+		if a := &amounts[i]; a.concerns(l) {
+			return a.N, true
+		}
+	}
+	return 0, false
 }
 
 // Op is one operation. Which fields are read depends on Kind.
@@ -448,9 +477,11 @@ type Op struct {
 	// Force counts without limiting: an acquire is granted and charged whatever the limits say, and a response causes
 	// no pause.
 	Force bool
-	// Amounts are the costs by limit, or for OpClose the actual use. For OpClose a negative amount means not known, and
-	// the estimate stands. If all amounts are zero, the estimates of all limits stand.
-	Amounts [MaxLimits]int64
+	// Amounts are the costs, or for OpClose the actual use; see [AmountOf]. Limits that they do not state take nothing, and
+	// for OpClose keep their estimates. Amounts of units and limits that the pool does not have are passed over. An
+	// amount below 0 or above MaxAmount makes an acquire invalid, and for OpClose counts as not stated. There are at
+	// most MaxAmounts.
+	Amounts []Amount
 	Wait    time.Duration // longest wait; 0: decide now; negative: no bound
 	// Alive is how long a waiting request outlives its last poll; 0: until Wait is over. Callers that can die without
 	// the store noticing set it. An OpPoll with a session and no number keeps the whole session alive for Alive: its
@@ -489,20 +520,28 @@ type Op struct {
 	Result Result
 }
 
+// Clone returns a copy of op that shares no memory with it.
+func (op *Op) Clone() Op {
+	c := *op
+	c.Amounts, c.Observed, c.WaitsFor = slices.Clone(op.Amounts), slices.Clone(op.Observed), slices.Clone(op.WaitsFor)
+	return c
+}
+
 // State is the state of a ticket after an operation.
 type State uint8
 
 // The states.
 const (
-	Granted State = iota // may be sent
-	Waiting              // in the queue
-	Refused              // will not be granted; Reason says why
-	Ended                // closed, cancelled or expired; success for OpClose, OpAnswer and OpCancel
-	Unknown              // no such ticket
+	NoResult State = iota // no store has carried the operation out
+	Granted               // may be sent
+	Waiting               // in the queue
+	Refused               // will not be granted; Reason says why
+	Ended                 // closed, cancelled or expired; success for OpClose, OpAnswer and OpCancel
+	Unknown               // no such ticket
 )
 
 func (s State) String() string {
-	return pick(int(s), "granted", "waiting", "refused", "ended", "unknown")
+	return pick(int(s), "none", "granted", "waiting", "refused", "ended", "unknown")
 }
 
 // Code says why a request waits or was refused.
@@ -538,12 +577,12 @@ func (c Code) String() string {
 // Reason explains a decision, as data.
 type Reason struct {
 	Code   Code
-	Behind Code // for CodeDeadline and CodeFull: what the request would wait for
-	Limit  int8 // index in Spec.Limits; -1: none
-	At     Time // when the cause is expected to end; 0: not known
+	Behind Code   // for CodeDeadline and CodeFull: what the request would wait for
+	Limit  string // name of the limit; empty: none
+	At     Time   // when the cause is expected to end; 0: not known
 }
 
-// Result is the outcome of an operation.
+// Result is the outcome of an operation. The zero Result is none: it is neither a grant nor a refusal.
 type Result struct {
 	State     State
 	ID        ID

@@ -43,6 +43,7 @@ type view interface {
 	refresh()
 	reset()
 	copyTo(view) error
+	forkTo(view) error
 }
 
 const (

@@ -41,10 +41,10 @@ func NewInStore(s store.Store, look bool, pots func(now time.Time) []Pot) *InSto
 	return &InStore{store: s, look: look, pots: pots, pools: map[string]*potPool{}}
 }
 
-// The limits of a pool, by index.
+// The limits of a pool.
 const (
-	money = 0 // the amount spent
-	told  = 1 // of size 1: the owner was told
+	money = "usd"  // the amount spent
+	told  = "told" // of size 1: the owner was told
 )
 
 // Windows are longer than the period, by at least the life of a ticket, so that late settlements still count. The
@@ -61,7 +61,7 @@ const (
 func (p *Pot) poolName() string { return "(budget) " + p.Budget + " " + p.Period.Name }
 
 func (p *Pot) spec(look bool) store.Spec {
-	l := store.Limit{Name: "usd", Kind: store.Fixed, Unit: "usd", Size: p.Size, Guard: store.GuardOff, Estimated: true, Window: totalWindow}
+	l := store.Limit{Name: money, Kind: store.Fixed, Unit: "usd", Size: p.Size, Guard: store.GuardOff, Estimated: true, Window: totalWindow}
 	switch p.Period.Length {
 	case Day:
 		l.Window = dayWindow
@@ -76,7 +76,7 @@ func (p *Pot) spec(look bool) store.Spec {
 		l.Per = store.PerKey
 	}
 	once := l
-	once.Name, once.Unit, once.Size = "told", "told", 1
+	once.Name, once.Unit, once.Size = told, told, 1
 	pause := store.Backoff{Start: time.Minute, Factor: 2, Cap: time.Hour}
 	return store.Spec{
 		Name: p.poolName(), Limits: []store.Limit{l, once}, Classes: []store.Class{{Name: "all", Weight: 1}},
@@ -158,7 +158,8 @@ func (s *InStore) Take(ctx context.Context, o Order) (Taken, error) {
 // take asks for money, without waiting.
 func (p *potPool) take(ctx context.Context, l *Account, o *Order, force bool) (store.Result, error) {
 	op := p.ask(l)
-	op.Amounts[money], op.TTL, op.Force = o.Amount, min(max(o.TTL, time.Second)+lateBy, store.MaxTTL), force
+	op.Amounts = []store.Amount{{Limit: money, N: o.Amount}}
+	op.TTL, op.Force = min(max(o.TTL, time.Second)+lateBy, store.MaxTTL), force
 	ops := []store.Op{op}
 	if p.pot.Period.Length == Total && p.mustMove(op.Key, o.Now) {
 		ops = append(ops, store.Op{Kind: store.OpObserve, Agent: op.Agent, Key: op.Key, Observed: []store.Observed{
@@ -173,7 +174,7 @@ func (p *potPool) take(ctx context.Context, l *Account, o *Order, force bool) (s
 }
 
 // far states that a window resets a long time from now.
-func far(limit int) store.Observed {
+func far(limit string) store.Observed {
 	return store.Observed{Limit: limit, Size: -1, Remaining: -1, ResetIn: totalAhead, Slop: time.Second}
 }
 
@@ -211,11 +212,8 @@ func (p *potPool) notMoved(who string) {
 // Settle implements [Ledger].
 func (s *InStore) Settle(ctx context.Context, receipt string, actual int64, now time.Time) error {
 	op := store.Op{Kind: store.OpClose}
-	switch {
-	case actual == 0: // a store takes 0 as unknown
-		op.Kind = store.OpCancel
-	case actual > 0: // a store takes more than eight times a limit for a mistake, and counts no more than that
-		op.Amounts[money], op.Amounts[told] = min(actual, MaxMicros), -1
+	if actual >= 0 { // a store takes more than eight times a limit for a mistake, and counts no more than that
+		op.Amounts = []store.Amount{{Limit: money, N: min(actual, MaxMicros)}}
 	}
 	return s.endAll(ctx, receipt, now, op)
 }
@@ -275,7 +273,7 @@ func (s *InStore) Tell(ctx context.Context, l Account, now time.Time) (bool, err
 		return false, err
 	}
 	op := p.ask(&l)
-	op.Amounts[told], op.Spent = 1, true
+	op.Amounts, op.Spent = []store.Amount{{Limit: told, N: 1}}, true
 	ops := []store.Op{op}
 	err = p.Apply(ctx, ops)
 	return err == nil && ops[0].Result.State == store.Granted, err

@@ -16,6 +16,7 @@ type Entry struct {
 	Spec  store.Spec // for KindDefine; the caller may keep it
 	Alone bool
 
+	amounts  []store.Amount
 	observed []store.Observed
 	waits    []string
 	seen     [128]string // recently read strings, by checksum
@@ -52,6 +53,7 @@ func (e *Entry) clear() {
 	e.Kind, e.Now, e.Alone = 0, 0, false
 	e.Spec = store.Spec{}
 	e.Ops, e.observed, e.waits = e.Ops[:0], e.observed[:0], e.waits[:0]
+	e.amounts = e.amounts[:0]
 }
 
 // unseal checks the frame of the entry at the start of src. It returns the payload and the size of the whole entry.

@@ -30,7 +30,7 @@ func FuzzNext(f *testing.F) {
 func checkNext(t *testing.T, src []byte) {
 	var e, again Entry
 	n, err := e.Next(src)
-	if cap(e.Ops) > len(src) || cap(e.observed)*observedLeast > 2*len(src)+64 || cap(e.waits) > 2*len(src)+8 {
+	if cap(e.Ops) > len(src) || cap(e.observed)*observedLeast > 2*len(src)+64 || cap(e.waits) > 2*len(src)+8 || cap(e.amounts)*amountLeast > 2*len(src)+16 {
 		t.Errorf("%d bytes made room for %d ops, %d statements, %d names", len(src), cap(e.Ops), cap(e.observed), cap(e.waits))
 	}
 	if err != nil {

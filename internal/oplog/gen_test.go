@@ -26,9 +26,13 @@ var (
 
 var observations = rapid.Custom(func(t *rapid.T) store.Observed {
 	return store.Observed{
-		Limit: ints.Draw(t, "limit"), Size: numbers.Draw(t, "size"), Remaining: numbers.Draw(t, "remaining"),
+		Limit: strs.Draw(t, "limit"), Size: numbers.Draw(t, "size"), Remaining: numbers.Draw(t, "remaining"),
 		ResetIn: times.Draw(t, "reset in"), Slop: times.Draw(t, "slop"),
 	}
+})
+
+var someAmounts = rapid.Custom(func(t *rapid.T) store.Amount {
+	return store.Amount{Unit: strs.Draw(t, "unit"), Limit: strs.Draw(t, "limit"), N: numbers.Draw(t, "amount")}
 })
 
 var someOps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) (op store.Op) {
@@ -38,9 +42,7 @@ var someOps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) (op store.Op) {
 		Agent: strs.Draw(t, "agent"), Class: small.Draw(t, "class"),
 		Wait: times.Draw(t, "wait"), TTL: times.Draw(t, "ttl"),
 	}
-	for _, i := range rapid.SliceOfN(rapid.IntRange(0, store.MaxLimits-1), 0, store.MaxLimits).Draw(t, "limits") {
-		op.Amounts[i] = numbers.Draw(t, "amount")
-	}
+	op.Amounts = none(rapid.SliceOfN(someAmounts, 0, 8).Draw(t, "amounts"))
 	if rapid.Bool().Draw(t, "answers") {
 		op.Model, op.Key = strs.Draw(t, "model"), strs.Draw(t, "key")
 		op.Verdict = store.Verdict(small.Draw(t, "verdict"))

@@ -1,8 +1,6 @@
 package oplog
 
 import (
-	"math/bits"
-
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -50,25 +48,33 @@ const (
 	oneByte  = hasKind // sets below this take one byte
 	twoBytes = hasUser // sets below this take two bytes
 
-	// maxWaits is one more than a heartbeat may have: enough to be refused again on replay.
-	maxWaits = store.MaxWaits + 1
+	// maxWaits and maxAmounts are one more than an operation may have: enough to be refused again on replay.
+	maxWaits   = store.MaxWaits + 1
+	maxAmounts = store.MaxAmounts + 1
 
 	// opFixed bounds the size of an op without strings, statements and waits.
 	opFixed = maxCount + // the set
 		5 + // class, kind, verdict, scope, tie
 		2*maxVarint + // id
-		3 + store.MaxLimits*maxVarint + // amounts
 		9*maxVarint + // wait, TTL, alive, retry after, slots, share, until, rejected
 		7*maxCount + // lengths of strings
-		2*maxCount // counts of statements and names
+		3*maxCount // counts of amounts, statements and names
 
-	observedFixed = 6 * maxVarint
+	amountFixed   = 2*maxCount + maxVarint
+	amountLeast   = 2
+	observedFixed = maxCount + 5*maxVarint
 	observedLeast = 6
 )
 
 func boundOp(op *store.Op) uint64 {
 	n := uint64(opFixed) + size(op.Agent) + size(op.User) + size(op.Model) + size(op.Tool) + size(op.Key) +
-		size(op.Cause) + size(op.Machine) + uint64(len(op.Observed))*observedFixed
+		size(op.Cause) + size(op.Machine)
+	for i := range amountsOf(op) {
+		n += amountFixed + size(op.Amounts[i].Unit) + size(op.Amounts[i].Limit)
+	}
+	for i := range op.Observed {
+		n += observedFixed + size(op.Observed[i].Limit)
+	}
 	for _, name := range waitsOf(op) {
 		n += maxCount + size(name)
 	}
@@ -80,19 +86,14 @@ func size(s string) uint64 { return uint64(len(s)) }
 
 func waitsOf(op *store.Op) []string { return op.WaitsFor[:min(len(op.WaitsFor), maxWaits)] }
 
-func amountsOf(a *[store.MaxLimits]int64) (set uint32) {
-	for i := range a {
-		set |= bit(a[i] != 0, uint32(1)<<i)
-	}
-	return set
-}
+func amountsOf(op *store.Op) []store.Amount { return op.Amounts[:min(len(op.Amounts), maxAmounts)] }
 
-func fieldsOf(op *store.Op, amounts uint32) uint32 {
+func fieldsOf(op *store.Op) uint32 {
 	return bit(op.ID.Session != 0, hasSession) |
 		bit(op.ID.N != 0, hasN) |
 		bit(op.Agent != "", hasAgent) |
 		bit(op.Class != 0, hasClass) |
-		bit(amounts != 0, hasAmounts) |
+		bit(len(op.Amounts) > 0, hasAmounts) |
 		bit(op.Wait != 0, hasWait) |
 		bit(op.TTL != 0, hasTTL) |
 		bit(op.Kind != 0, hasKind) |
@@ -121,8 +122,7 @@ func fieldsOf(op *store.Op, amounts uint32) uint32 {
 }
 
 func appendOp(dst []byte, op *store.Op) []byte {
-	amounts := amountsOf(&op.Amounts)
-	has := fieldsOf(op, amounts)
+	has := fieldsOf(op)
 	dst = appendUvarint(dst, uint64(has))
 	if has&hasSession != 0 {
 		dst = appendUvarint(dst, op.ID.Session)
@@ -137,10 +137,7 @@ func appendOp(dst []byte, op *store.Op) []byte {
 		dst = append(dst, op.Class)
 	}
 	if has&hasAmounts != 0 {
-		dst = appendUvarint(dst, uint64(amounts))
-		for set := amounts; set != 0; set &= set - 1 {
-			dst = appendVarint(dst, op.Amounts[bits.TrailingZeros32(set)%store.MaxLimits])
-		}
+		dst = appendAmounts(dst, amountsOf(op))
 	}
 	if has&hasWait != 0 {
 		dst = appendVarint(dst, int64(op.Wait))
@@ -222,11 +219,34 @@ func appendRare(dst []byte, op *store.Op, has uint32) []byte {
 	return dst
 }
 
+// appendAmounts writes the number of amounts, with a bit that says whether any of them concerns a single limit.
+func appendAmounts(dst []byte, list []store.Amount) []byte {
+	single := uint64(0)
+	for i := range list {
+		single |= uint64(bit(list[i].Limit != "", uint32(1)))
+	}
+	dst = appendUvarint(dst, uint64(len(list))<<1|single)
+	for i := range list {
+		dst = appendUnitName(dst, list[i].Unit)
+		if single != 0 {
+			dst = appendLimitName(dst, list[i].Limit)
+		}
+		dst = appendVarint(dst, list[i].N)
+	}
+	return dst
+}
+
+// appendUnitName writes the name of a unit.
+func appendUnitName(dst []byte, unit string) []byte { return appendString(dst, unit) }
+
+// appendLimitName writes the name of a limit.
+func appendLimitName(dst []byte, limit string) []byte { return appendString(dst, limit) }
+
 func appendObserved(dst []byte, list []store.Observed) []byte {
 	dst = appendUvarint(dst, uint64(len(list)))
 	for i := range list {
 		o := &list[i]
-		dst = appendVarint(dst, int64(o.Limit))
+		dst = appendLimitName(dst, o.Limit)
 		dst = appendVarint(dst, o.Size)
 		dst = appendVarint(dst, o.Remaining)
 		dst = appendVarint(dst, int64(o.ResetIn))

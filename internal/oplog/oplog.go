@@ -21,8 +21,8 @@ import (
 
 // The kinds of entry.
 const (
-	KindApply  = 1 // operations were applied
 	KindDefine = 2 // a member opened the pool
+	KindApply  = 3 // operations were applied; 1 had amounts by the index of a limit
 )
 
 const (

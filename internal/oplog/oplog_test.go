@@ -20,7 +20,7 @@ const now store.Time = 1_790_000_000_000_000
 func acquire() store.Op {
 	return store.Op{
 		Kind: store.OpAcquire, ID: store.ID{Session: 0x9e3779b97f4a7c15}, Agent: "agent-0042", Class: 1,
-		Amounts: [store.MaxLimits]int64{1, 1, 1, 1}, Wait: 30 * time.Second, TTL: 5 * time.Minute,
+		Amounts: []store.Amount{{Unit: "requests", N: 1}, {Unit: "input_tokens", N: 2000}}, Wait: 30 * time.Second, TTL: 5 * time.Minute,
 	}
 }
 
@@ -28,8 +28,8 @@ func answer() store.Op {
 	return store.Op{
 		Kind: store.OpAnswer, ID: store.ID{Session: 0x9e3779b97f4a7c15, N: 123456}, Verdict: store.VerdictOK,
 		Observed: []store.Observed{
-			{Limit: 0, Size: 5000, Remaining: 4321, ResetIn: 12 * time.Minute},
-			{Limit: 1, Size: -1, Remaining: 12, ResetIn: -1},
+			{Limit: "hour", Size: 5000, Remaining: 4321, ResetIn: 12 * time.Minute},
+			{Limit: "minute", Size: -1, Remaining: 12, ResetIn: -1},
 		},
 	}
 }
@@ -59,20 +59,22 @@ func framed(payload []byte) []byte {
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	op := store.Op{Kind: store.OpClose, ID: store.ID{Session: 1, N: 300}, Spent: true}
-	op.Amounts[0], op.Amounts[2] = -1, 7
+	op.Amounts = []store.Amount{{Unit: "requests", N: -1}, {Unit: "usd", Limit: "day", N: 7}}
 	op.Result.State = store.Unknown // not kept
 	b := AppendApply(nil, 5, []store.Op{op})
 	payload := []byte{
 		KindApply, 10, 1,
 		0x93, 0x41, // session, n, amounts, kind, spent
 		1, 0xac, 2, // id
-		5, 1, 14, // amounts
+		5,                                               // two amounts, some for a single limit
+		8, 'r', 'e', 'q', 'u', 'e', 's', 't', 's', 0, 1, // requests
+		3, 'u', 's', 'd', 3, 'd', 'a', 'y', 14, // usd
 		byte(store.OpClose),
 	}
 	want := binary.LittleEndian.AppendUint32(nil, uint32(len(payload)))
 	want = binary.LittleEndian.AppendUint32(want, crc32.Checksum(append(want[:4:4], payload...), crc32.MakeTable(crc32.Castagnoli)))
 	want = append(want, payload...)
-	want = append(want, make([]byte, 24-len(want))...)
+	want = append(want, make([]byte, -len(want)&7)...)
 	if !slices.Equal(b, want) {
 		t.Errorf("got\n%s want\n%s", hex.Dump(b), hex.Dump(want))
 	}
@@ -85,8 +87,8 @@ func TestACommonEntryIsSmall(t *testing.T) {
 		op   store.Op
 		most int
 	}{
-		{"acquire", acquire(), 64},
-		{"answer", answer(), 64},
+		{"acquire", acquire(), 80},
+		{"answer", answer(), 72},
 		{"close", store.Op{Kind: store.OpClose, ID: answer().ID}, 40},
 	} {
 		if n := len(AppendApply(nil, now, []store.Op{test.op})); n > test.most {
@@ -146,14 +148,16 @@ func TestOpsOfOneEntryShareNothing(t *testing.T) {
 	for i := range ops {
 		ops[i] = heartbeat()
 		ops[i].WaitsFor = []string{strings.Repeat("x", i), "b"}
-		ops[i].Observed = []store.Observed{{Limit: i, Size: -1}, {Remaining: int64(-i)}}
+		ops[i].Observed = []store.Observed{{Limit: "a", Size: -1}, {Remaining: int64(-i)}}
+		ops[i].Amounts = []store.Amount{{Unit: "u", N: int64(i)}, {Unit: "v", Limit: "a"}}
 	}
 	var e Entry
 	if _, err := e.Next(AppendApply(nil, now, ops)); err != nil || !reflect.DeepEqual(e.Ops, ops) {
 		t.Fatalf("%v %+v", err, e.Ops)
 	}
 	_ = append(e.Ops[0].WaitsFor, "other")
-	_ = append(e.Ops[0].Observed, store.Observed{Limit: -9})
+	_ = append(e.Ops[0].Observed, store.Observed{Limit: "other"})
+	_ = append(e.Ops[0].Amounts, store.Amount{Unit: "other"})
 	if !reflect.DeepEqual(e.Ops, ops) {
 		t.Error("appending to what one op has changed another")
 	}
@@ -169,6 +173,19 @@ func TestWhatWaitsForTooManyIsRefusedAgain(t *testing.T) {
 	}
 	if n := len(e.Ops[0].WaitsFor); n <= store.MaxWaits {
 		t.Errorf("%d names: would be let in", n)
+	}
+}
+
+func TestTooManyAmountsAreRefusedAgain(t *testing.T) {
+	t.Parallel()
+	op := acquire()
+	op.Amounts = make([]store.Amount, 100*store.MaxAmounts)
+	var e Entry
+	if _, err := e.Next(AppendApply(nil, now, []store.Op{op})); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(e.Ops[0].Amounts); n <= store.MaxAmounts {
+		t.Errorf("%d amounts: would be let in", n)
 	}
 }
 
@@ -268,7 +285,8 @@ func TestWrongContentsWithARightSum(t *testing.T) {
 		"no time":              {KindApply},
 		"time without end":     append([]byte{KindApply}, slices.Repeat([]byte{0xff}, 11)...),
 		"kind 0":               {0, 0, 0},
-		"unknown kind":         {3, 0, 0},
+		"unknown kind":         {KindApply + 1, 0, 0},
+		"of an earlier layout": {1, 0, 0},
 		"no count":             apply,
 		"ops that are not":     uv(apply, 2, 0),
 		"too many ops":         append(uv(apply, store.MaxBatch+1), make([]byte, store.MaxBatch+1)...),
@@ -276,8 +294,9 @@ func TestWrongContentsWithARightSum(t *testing.T) {
 		"unknown field":        uv(apply, 1, uint64(endOfOp)),
 		"unknown high field":   uv(apply, 1, 1<<40),
 		"text beyond the end":  uv(apply, 1, uint64(hasAgent), math.MaxUint64),
-		"amount out of range":  append(uv(apply, 1, uint64(hasAmounts), 1<<store.MaxLimits), make([]byte, 20)...),
-		"missing amounts":      uv(apply, 1, uint64(hasAmounts), 3, 1),
+		"too many amounts":     append(uv(apply, 1, uint64(hasAmounts), (maxAmounts+1)<<1), make([]byte, amountLeast*(maxAmounts+1))...),
+		"missing amounts":      uv(apply, 1, uint64(hasAmounts), 2<<1, 0, 1),
+		"amount without limit": uv(apply, 1, uint64(hasAmounts), 1<<1|1, 0, 1),
 		"statements":           uv(apply, 1, uint64(hasObserved), MaxObserved, 0, 0, 0, 0, 0),
 		"too many statements":  append(uv(apply, 1, uint64(hasObserved), MaxObserved+1), make([]byte, 5*MaxObserved+5)...),
 		"too many names":       append(uv(apply, 1, uint64(hasWaitsFor), maxWaits+1), make([]byte, maxWaits+1)...),
@@ -292,7 +311,7 @@ func TestWrongContentsWithARightSum(t *testing.T) {
 		if e.Kind != 0 || len(e.Ops) != 0 || e.Spec.Name != "" {
 			t.Errorf("%s: something was left of it", name)
 		}
-		if cap(e.Ops) > len(payload) || cap(e.observed)*observedLeast > 2*len(payload)+64 || cap(e.waits) > 2*len(payload)+8 {
+		if cap(e.Ops) > len(payload) || cap(e.observed)*observedLeast > 2*len(payload)+64 || cap(e.waits) > 2*len(payload)+8 || cap(e.amounts)*amountLeast > 2*len(payload)+16 {
 			t.Errorf("%s: room for %d ops, %d statements, %d names", name, cap(e.Ops), cap(e.observed), cap(e.waits))
 		}
 	}

@@ -61,8 +61,10 @@ func (r *reader) flags(known uint8) uint8 {
 
 // count reads how many items follow, each of at least least bytes. Memory is allocated by this number, so it fails
 // if the remaining bytes cannot hold that many.
-func (r *reader) count(most, least int) int {
-	n := r.uvarint()
+func (r *reader) count(most, least int) int { return r.fits(r.uvarint(), most, least) }
+
+// fits is count for a number that has been read.
+func (r *reader) fits(n uint64, most, least int) int {
 	if n > uint64(most) || n*uint64(least) > uint64(len(r.b)) {
 		r.fail()
 		return 0

@@ -1,7 +1,6 @@
 package oplog
 
 import (
-	"math/bits"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -30,7 +29,7 @@ func (e *Entry) readOp(r *reader, op *store.Op) {
 		op.Class = r.byte()
 	}
 	if has&hasAmounts != 0 {
-		readAmounts(r, &op.Amounts)
+		op.Amounts = e.readAmounts(r)
 	}
 	if has&hasWait != 0 {
 		op.Wait = time.Duration(r.varint())
@@ -106,23 +105,33 @@ func (e *Entry) readRare(r *reader, op *store.Op, has uint32) {
 	}
 }
 
-func readAmounts(r *reader, a *[store.MaxLimits]int64) {
-	v := r.uvarint()
-	if v >= 1<<store.MaxLimits {
-		r.fail()
-		return
+// readAmounts reads into one array for all ops of the entry, like readObserved.
+func (e *Entry) readAmounts(r *reader) []store.Amount {
+	v, from := r.uvarint(), len(e.amounts)
+	single := v&1 != 0
+	for range r.fits(v>>1, maxAmounts, amountLeast) {
+		a := store.Amount{Unit: e.unitName(r)}
+		if single {
+			a.Limit = e.limitName(r)
+		}
+		a.N = r.varint()
+		e.amounts = append(e.amounts, a)
 	}
-	for set := uint32(v); set != 0; set &= set - 1 {
-		a[bits.TrailingZeros32(set)%store.MaxLimits] = r.varint()
-	}
+	return some(e.amounts, from)
 }
+
+// unitName reads what appendUnitName wrote.
+func (e *Entry) unitName(r *reader) string { return e.text(r) }
+
+// limitName reads what appendLimitName wrote.
+func (e *Entry) limitName(r *reader) string { return e.text(r) }
 
 // readObserved reads into one array for all ops of the entry. If the array grows, earlier slices stay valid.
 func (e *Entry) readObserved(r *reader) []store.Observed {
 	n, from := r.count(MaxObserved, observedLeast), len(e.observed)
 	for range n {
 		e.observed = append(e.observed, store.Observed{
-			Limit:     r.int(),
+			Limit:     e.limitName(r),
 			Size:      r.varint(),
 			Remaining: r.varint(),
 			ResetIn:   time.Duration(r.varint()),

@@ -9,17 +9,17 @@ import (
 func (p *Pool) acquire(i int) {
 	op := &p.batch[i]
 	if !p.valid(op) {
-		refuse(op, store.CodeInvalid, -1, 0)
+		refuse(op, store.CodeInvalid, 0)
 		return
 	}
 	if !p.present(op) {
 		return // seen before: its result is set
 	}
 	t, tk := p.newTicket(op)
-	limit, fits := p.want(tk, &op.Amounts, op.Force)
+	limit, fits := p.want(tk, op.Amounts, op.Force)
 	if limit >= 0 {
 		p.end(t, tk)
-		refuse(op, store.CodeCapacity, limit, 0)
+		p.refuseTooLarge(op, limit)
 		return
 	}
 	open := p.firstGate == 0 || p.pausesAllow(tk.who.model, tk.who.key).OK
@@ -71,21 +71,30 @@ func (p *Pool) valid(op *store.Op) bool {
 	if max(len(op.Agent), len(op.User), len(op.Model), len(op.Tool), len(op.Key)) > store.MaxName {
 		return false
 	}
-	for k := range p.spec.Limits {
-		if uint64(op.Amounts[k]) > store.MaxAmount {
+	for k := range op.Amounts {
+		if n := op.Amounts[k].N; n < 0 || n > store.MaxAmount {
 			return false
 		}
 	}
-	return op.Agent != "" && op.ID.N>>63 == 0 && int(op.Class) < len(p.spec.Classes) && (!op.Emergency || op.Class == 0) &&
+	return len(op.Amounts) <= store.MaxAmounts && op.Agent != "" && op.ID.N>>63 == 0 && int(op.Class) < len(p.spec.Classes) && (!op.Emergency || op.Class == 0) &&
 		op.TTL > 0 && op.TTL <= store.MaxTTL && op.Alive >= 0 && op.Alive <= store.MaxTTL && op.Wait <= store.MaxWindow && op.Tie <= store.TieGone
+}
+
+// askedOf returns the amount of a limit that an acquire states, and 0 for a retired limit.
+func (p *Pool) askedOf(amounts []store.Amount, limit int) int64 {
+	if p.isRetired(limit) {
+		return 0
+	}
+	n, _ := store.AmountOf(amounts, &p.spec.Limits[limit])
+	return n
 }
 
 // want sets the charges that a ticket needs. It returns the first limit that is too small to ever hold the request, or
 // -1. fits says whether every meter has room, regardless of the queue. With force no limit is too small.
-func (p *Pool) want(tk *ticket, amounts *[store.MaxLimits]int64, force bool) (limit int, fits bool) {
+func (p *Pool) want(tk *ticket, amounts []store.Amount, force bool) (limit int, fits bool) {
 	fits = true
 	for limit := range p.spec.Limits {
-		amount := amounts[limit]
+		amount := p.askedOf(amounts, limit)
 		if amount == 0 {
 			continue
 		}

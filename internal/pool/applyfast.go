@@ -33,7 +33,7 @@ func isFast(op *store.Op) bool {
 	case store.OpAnswer:
 		return op.Verdict == store.VerdictOK && len(op.Observed) == 0 && op.Rejected == 0
 	case store.OpClose:
-		return !op.Spent
+		return !op.Spent && len(op.Amounts) <= store.MaxAmounts
 	}
 	return false
 }
@@ -59,7 +59,7 @@ func alike(a, b *store.Op) bool {
 		return a.User == b.User && a.Model == b.Model && a.Tool == b.Tool && a.Key == b.Key && a.Class == b.Class && a.Tie == b.Tie &&
 			a.Retry == b.Retry && a.Alive == b.Alive && a.TTL == b.TTL
 	}
-	return (a.Amounts == [store.MaxLimits]int64{}) == (b.Amounts == [store.MaxLimits]int64{})
+	return (len(a.Amounts) > 0) == (len(b.Amounts) > 0)
 }
 
 // fastLot grants acquires as one lot. It returns their number, or 0 if the fast path cannot grant them.
@@ -75,7 +75,9 @@ func (p *Pool) fastLot(ops []store.Op) int {
 		}
 		l.Waits = append(l.Waits, waitOf(&ops[i]))
 		l.Agents = append(l.Agents, ops[i].Agent)
-		l.Amounts = append(l.Amounts, ops[i].Amounts[:l.Width]...)
+		for limit := range l.Width {
+			l.Amounts = append(l.Amounts, p.askedOf(ops[i].Amounts, limit))
+		}
 	}
 	first := p.FastLot(l)
 	if first == 0 {
@@ -84,7 +86,7 @@ func (p *Pool) fastLot(ops []store.Op) int {
 	for i := range ops {
 		op := &ops[i]
 		op.ID.N = first + uint64(i)
-		op.Result = store.Result{ID: op.ID, Now: store.Time(p.now), GrantedAt: store.Time(p.now), State: store.Granted, Reason: store.Reason{Limit: -1}}
+		op.Result = store.Result{ID: op.ID, Now: store.Time(p.now), GrantedAt: store.Time(p.now), State: store.Granted}
 	}
 	return len(ops)
 }
@@ -93,13 +95,14 @@ func (p *Pool) fastLot(ops []store.Op) int {
 func (p *Pool) fastEnds(ops []store.Op) int {
 	op := &ops[0]
 	e := &Ends{Session: op.ID.Session, Answer: op.Kind == store.OpAnswer, Close: op.Kind == store.OpClose}
-	if e.Close && op.Amounts != [store.MaxLimits]int64{} {
+	if e.Close && len(op.Amounts) > 0 {
 		e.Width = len(p.spec.Limits)
 	}
 	for i := range ops {
 		e.Numbers = append(e.Numbers, ops[i].ID.N)
-		for _, n := range ops[i].Amounts[:e.Width] {
-			if n > store.MaxAmount {
+		for limit := range e.Width {
+			n, known := p.usedOf(ops[i].Amounts, limit)
+			if !known {
 				n = -1
 			}
 			e.Amounts = append(e.Amounts, n)
@@ -108,7 +111,7 @@ func (p *Pool) fastEnds(ops []store.Op) int {
 	n := p.FastEnds(e)
 	for i := range ops[:n] {
 		op := &ops[i]
-		op.Result = store.Result{ID: op.ID, Now: store.Time(p.now), State: store.Ended, Reason: store.Reason{Limit: -1}}
+		op.Result = store.Result{ID: op.ID, Now: store.Time(p.now), State: store.Ended}
 		if op.Kind == store.OpAnswer {
 			op.Result.State = store.Granted
 		}

@@ -272,7 +272,7 @@ func (c *chaos) op() (op store.Op) {
 		op.Alive = c.pick(0, 0, 0, time.Second)
 		op.Retry = c.IntN(4) == 0
 		for i := range c.p.spec.Limits {
-			op.Amounts[i] = int64(c.pick(0, 1, 1, 1, 3, 20))
+			op.Amounts = append(op.Amounts, store.Amount{Limit: c.p.spec.Limits[i].Name, N: int64(c.pick(0, 1, 1, 1, 3, 20))})
 		}
 	case k < 12:
 		op.Kind = store.OpPoll
@@ -286,7 +286,7 @@ func (c *chaos) op() (op store.Op) {
 		op.Kind, op.Spent = store.OpClose, c.IntN(4) == 0
 		if c.IntN(2) == 0 {
 			for i := range c.p.spec.Limits {
-				op.Amounts[i] = int64(c.pick(-1, 0, 1, 5, 50))
+				op.Amounts = append(op.Amounts, store.Amount{Limit: c.p.spec.Limits[i].Name, N: int64(c.pick(-1, 0, 1, 5, 50))})
 			}
 		}
 	case k < 23:
@@ -329,7 +329,7 @@ func (c *chaos) op() (op store.Op) {
 		op.RetryAfter = c.pick(0, 0, time.Second)
 		for range c.IntN(3) {
 			op.Observed = append(op.Observed, store.Observed{
-				Limit: c.IntN(len(c.spec.Limits)), Size: int64(c.pick(-1, -1, 5, 20)), Remaining: int64(c.IntN(20)) - 1,
+				Limit: c.spec.Limits[c.IntN(len(c.spec.Limits))].Name, Size: int64(c.pick(-1, -1, 5, 20)), Remaining: int64(c.IntN(20)) - 1,
 				ResetIn: c.pick(-1, 0, time.Second, 5*time.Minute, 30*time.Minute),
 			})
 		}

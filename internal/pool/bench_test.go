@@ -46,12 +46,14 @@ func newLine(tb testing.TB, n int) *line {
 	return l
 }
 
+var one = []store.Amount{{Unit: "requests", N: 1}}
+
 func (l *line) acquire() store.Op {
 	l.next++
 	op := store.Op{
 		Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: l.agents[l.next%len(l.agents)], Class: uint8(l.next % 3), Wait: -1, TTL: time.Minute,
 	}
-	op.Amounts[0] = 1
+	op.Amounts = one
 	return op
 }
 
@@ -122,7 +124,7 @@ func BenchmarkRamps(b *testing.B) {
 			ops := make([]store.Op, 1)
 			ask := func(i int, wait time.Duration) {
 				ops[0] = store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "a", Model: fmt.Sprint("m", i%models), Wait: wait, TTL: time.Minute}
-				ops[0].Amounts[0] = 1
+				ops[0].Amounts = one
 				p.Apply(now, ops)
 			}
 			for i := range 4 * models {

@@ -35,7 +35,7 @@ func hourly(size int64) store.Limit {
 
 func (w *world) ask(agent string, class uint8, wait time.Duration, amounts ...int64) store.Result {
 	op := store.Op{Kind: store.OpAcquire, Agent: agent, Class: class, Wait: wait, TTL: time.Hour}
-	copy(op.Amounts[:], amounts)
+	op.Amounts = amountsFor(w.p, amounts...)
 	return w.do(op)
 }
 
@@ -277,7 +277,7 @@ func TestPausedModelDoesNotStarveTheOthersAfterwards(t *testing.T) {
 	model := map[store.ID]string{}
 	next := func(m string) {
 		op := store.Op{Kind: store.OpAcquire, Agent: m, Class: 1, Model: m, Wait: -1, TTL: time.Hour}
-		op.Amounts[0], op.Amounts[1] = 1, 1
+		op.Amounts = one
 		model[w.do(op).ID] = m
 	}
 	next("x")
@@ -366,7 +366,7 @@ func TestReadingChangesNothing(t *testing.T) {
 			if r.State == store.Granted {
 				grants = append(grants, r.GrantedAt)
 				w.do(store.Op{Kind: store.OpAnswer, ID: r.ID, Verdict: store.VerdictOK, Observed: []store.Observed{
-					{Limit: 0, Size: 300, Remaining: 300 - int64(len(grants)), ResetIn: -1}}})
+					{Limit: s.Limits[0].Name, Size: 300, Remaining: 300 - int64(len(grants)), ResetIn: -1}}})
 				w.do(store.Op{Kind: store.OpClose, ID: r.ID})
 			} else {
 				w.now += 2
@@ -514,11 +514,11 @@ func TestALateSettleIsCounted(t *testing.T) {
 			apply = p.ApplyFast
 		}
 		ask := func() store.Op {
-			return store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "a", TTL: 10 * time.Minute, Amounts: [store.MaxLimits]int64{10}}
+			return store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "a", TTL: 10 * time.Minute, Amounts: amountsFor(p, 10)}
 		}
 		first := []store.Op{ask(), ask(), ask(), ask(), ask(), ask(), ask(), ask()}
 		newer := slices.Clone(first)
-		first[0].Amounts[0] = 0       // states its use only at the end
+		first[0].Amounts = nil        // states its use only at the end
 		apply(now, []store.Op{ask()}) // the fast path is for agents that the pool knows
 		apply(now, first)
 		if lots := len(p.lots); fast && lots == 0 {
@@ -527,8 +527,8 @@ func TestALateSettleIsCounted(t *testing.T) {
 		now = now.Add(6 * time.Second)
 		apply(now, newer)
 		apply(now, []store.Op{
-			{Kind: store.OpClose, ID: first[0].Result.ID, Amounts: [store.MaxLimits]int64{25}},
-			{Kind: store.OpClose, ID: first[1].Result.ID, Amounts: [store.MaxLimits]int64{3}},
+			{Kind: store.OpClose, ID: first[0].Result.ID, Amounts: amountsFor(p, 25)},
+			{Kind: store.OpClose, ID: first[1].Result.ID, Amounts: amountsFor(p, 3)},
 			{Kind: store.OpPoll, ID: store.ID{Session: 1}, Alive: time.Minute}, // not for the fast path: all tickets get records
 		})
 		var got []int64

@@ -95,14 +95,14 @@ func (p *Pool) resetOf(limit int, scope names) int64 {
 
 // learnCrowd applies what a response states about a scope that shares the crowd's meter. The meter has the smallest size
 // that any response stated, and at most the room that the response says remains.
-func (p *Pool) learnCrowd(o *store.Observed, made int64) {
-	i, l := p.crowd[o.Limit], &p.spec.Limits[o.Limit]
+func (p *Pool) learnCrowd(limit int, o *store.Observed, made int64) {
+	i, l := p.crowd[limit], &p.spec.Limits[limit]
 	in, d, r := p.touch(i)
 	if o.Size <= 0 || o.Size > store.MaxAmount {
 		return
 	}
-	if least := p.crowdSize[o.Limit]; least == 0 || o.Size < least {
-		p.crowdSize[o.Limit] = o.Size
+	if least := p.crowdSize[limit]; least == 0 || o.Size < least {
+		p.crowdSize[limit] = o.Size
 		p.learnSize(i, in, d, l, o.Size)
 	}
 	if o.Remaining >= 0 && o.Remaining < in.Cap {

@@ -81,7 +81,7 @@ func TestSixtyThousandNamesLeaveABoundedState(t *testing.T) {
 				now += 300
 				op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "a", TTL: time.Minute}
 				c.set(&op, name)
-				op.Amounts = [store.MaxLimits]int64{1, 1, 1}
+				op.Amounts = amountsFor(p, 1, 1, 1)
 				ops := []store.Op{op}
 				p.Apply(now, ops)
 				if ops[0].Result.State != store.Granted {
@@ -89,7 +89,7 @@ func TestSixtyThousandNamesLeaveABoundedState(t *testing.T) {
 				}
 				id := ops[0].Result.ID
 				p.Apply(now, []store.Op{
-					{Kind: store.OpAnswer, ID: id, Verdict: store.VerdictOK, Observed: []store.Observed{{Limit: 1, Size: 1000, Remaining: 900, ResetIn: -1}}},
+					{Kind: store.OpAnswer, ID: id, Verdict: store.VerdictOK, Observed: []store.Observed{{Limit: p.spec.Limits[1].Name, Size: 1000, Remaining: 900, ResetIn: -1}}},
 					{Kind: store.OpClose, ID: id},
 				})
 			}
@@ -156,7 +156,7 @@ func TestTheCrowdNeverGivesAScopeMoreThanItsLimit(t *testing.T) {
 			switch r.IntN(3) {
 			case 0, 1:
 				op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "a", Model: name, TTL: time.Hour}
-				op.Amounts = [store.MaxLimits]int64{1, 1, 1}
+				op.Amounts = amountsFor(p, 1, 1, 1)
 				ops := []store.Op{op}
 				p.Apply(now, ops)
 				if ops[0].Result.State == store.Granted {
@@ -169,7 +169,7 @@ func TestTheCrowdNeverGivesAScopeMoreThanItsLimit(t *testing.T) {
 						q.open = false
 						left := time.Duration((reset(model)-int64(now)%window+window)%window) * time.Microsecond
 						p.Apply(now, []store.Op{
-							{Kind: store.OpAnswer, ID: q.id, Verdict: store.VerdictOK, Observed: []store.Observed{{Limit: 1, Size: 5, Remaining: -1, ResetIn: left}}},
+							{Kind: store.OpAnswer, ID: q.id, Verdict: store.VerdictOK, Observed: []store.Observed{{Limit: p.spec.Limits[1].Name, Size: 5, Remaining: -1, ResetIn: left}}},
 							{Kind: store.OpClose, ID: q.id},
 						})
 						break
@@ -211,14 +211,14 @@ func TestTheCrowdHasTheSmallestSizeThatWasStated(t *testing.T) {
 		t.Fatal(err)
 	}
 	tell := func(model string, size, remaining int64) {
-		p.Apply(now, []store.Op{{Kind: store.OpObserve, ID: store.ID{Session: 1}, Model: model, Observed: []store.Observed{{Limit: 1, Size: size, Remaining: remaining, ResetIn: 30 * time.Second}}}})
+		p.Apply(now, []store.Op{{Kind: store.OpObserve, ID: store.ID{Session: 1}, Model: model, Observed: []store.Observed{{Limit: p.spec.Limits[1].Name, Size: size, Remaining: remaining, ResetIn: 30 * time.Second}}}})
 	}
 	tell("own", 10, 10)
 	tell("large", 1000, 1000)
 	tell("small", 50, 40)
 	tell("middle", 500, 500)
 	for _, l := range p.limitStates(&holding{pool: p}) {
-		if l.Limit == 1 && l.Scope == "model="+otherName {
+		if l.Limit == p.spec.Limits[1].Name && l.Scope == "model="+otherName {
 			if l.Size != 50 || l.Remaining != 40 || l.Outside != 0 || l.Reset != 0 {
 				t.Errorf("the crowd has %+v", l)
 			}
@@ -238,7 +238,7 @@ func TestManyModelsInAMinuteAreCountedTogether(t *testing.T) {
 	}
 	for i := range 1000 {
 		ops := []store.Op{{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: fmt.Sprint("a", i%2), Model: fmt.Sprint("m", i), TTL: time.Minute, Force: true}}
-		ops[0].Amounts[0] = 1
+		ops[0].Amounts = amountsFor(p, 1)
 		p.Apply(now, ops)
 		p.Apply(now, []store.Op{{Kind: store.OpAnswer, ID: ops[0].Result.ID, Verdict: store.VerdictThrottled}, {Kind: store.OpClose, ID: ops[0].Result.ID}})
 	}

@@ -18,7 +18,8 @@ import (
 type Done struct {
 	ID            store.ID
 	Answer, Close bool
-	Amounts       [store.MaxLimits]int64 // of the close, as in store.Op
+	Settles       bool                   // the close states what was used:
+	Amounts       [store.MaxLimits]int64 // by limit; negative: not stated
 }
 
 // sums collects the changes of one step to a meter. enterSums applies them.
@@ -193,7 +194,7 @@ func (p *Pool) FastDone(o *Done) bool {
 	if t == 0 || tk.state != stateHeld || tk.lost || tk.counted || tk.once {
 		return false
 	}
-	if o.Close && (p.anyStrict && !tk.answered && !o.Answer || int(tk.n) < len(p.spec.Limits) && p.unstated(tk, o)) {
+	if o.Close && (p.anyStrict && !tk.answered && !o.Answer || o.Settles && int(tk.n) < len(p.spec.Limits) && p.unstated(tk, o)) {
 		return false
 	}
 	answers := o.Answer && !tk.answered
@@ -214,15 +215,8 @@ func (p *Pool) FastDone(o *Done) bool {
 		}
 		return true
 	}
-	known := false
-	for limit := range p.spec.Limits {
-		if o.Amounts[limit] != 0 {
-			known = true
-			break
-		}
-	}
 	var pd *period
-	if known {
+	if o.Settles {
 		pd = p.noted(tk)
 	}
 	for k := range tk.n {
@@ -231,7 +225,7 @@ func (p *Pool) FastDone(o *Done) bool {
 		s := p.sumsOf(c.inst, in)
 		s.refs--
 		actual := c.Amount
-		if known && o.Amounts[c.limit] >= 0 && o.Amounts[c.limit] <= store.MaxAmount {
+		if o.Settles && o.Amounts[c.limit] >= 0 && o.Amounts[c.limit] <= store.MaxAmount {
 			actual = o.Amounts[c.limit]
 		}
 		if s.way == heldWay && c.Mode == meter.Held && actual <= c.Amount {

@@ -36,7 +36,7 @@ func TestPaceEndsWithItsWindow(t *testing.T) {
 			t.Fatalf("%+v", r)
 		}
 		c := store.Op{Kind: store.OpClose, ID: r.ID}
-		c.Amounts[0] = 150 // so far within the window
+		c.Amounts = amountsFor(w.p, 150) // so far within the window
 		w.do(c)
 		w.now = w.now.Add(20 * time.Second)
 	}
@@ -46,7 +46,7 @@ func TestPaceEndsWithItsWindow(t *testing.T) {
 		r = w.do(store.Op{Kind: store.OpPoll, ID: r.ID})
 	}
 	c := store.Op{Kind: store.OpClose, ID: r.ID}
-	c.Amounts[0] = 8000 // eight windows' worth
+	c.Amounts = amountsFor(w.p, 8000) // eight windows' worth
 	w.do(c)
 	w.ask("urgent", 0, 0, 1)
 	began := w.now
@@ -119,7 +119,7 @@ func TestAbsurdStatementsAreIgnored(t *testing.T) {
 	s.Breaker = store.Breaker{Within: 2 * time.Minute, Samples: 10}
 	w := worldOf(t, s)
 	for i := range 5 {
-		w.do(store.Op{Kind: store.OpObserve, Observed: []store.Observed{{Limit: 0, Size: 1<<63 - 1, Remaining: 1<<63 - 1 - int64(i), ResetIn: -1}}})
+		w.do(store.Op{Kind: store.OpObserve, Observed: []store.Observed{{Limit: w.p.spec.Limits[0].Name, Size: 1<<63 - 1, Remaining: 1<<63 - 1 - int64(i), ResetIn: -1}}})
 		w.now = w.now.Add(time.Second)
 	}
 	if l := w.p.Snapshot(w.now).Limits[0]; l.Breaker.Samples != 0 || l.Size != 1000 {
@@ -142,7 +142,7 @@ func TestManyModelsDoNotWipeTheRecords(t *testing.T) {
 	w.ask("other", 0, 0, 1)
 	const sends = 40_000
 	for i := range sends {
-		r := w.do(store.Op{Kind: store.OpAcquire, Agent: "a", Model: fmt.Sprint("m", i%50), TTL: time.Minute, Amounts: [store.MaxLimits]int64{1}})
+		r := w.do(store.Op{Kind: store.OpAcquire, Agent: "a", Model: fmt.Sprint("m", i%50), TTL: time.Minute, Amounts: one})
 		w.do(store.Op{Kind: store.OpClose, ID: r.ID})
 	}
 	var n int64
@@ -205,7 +205,7 @@ func TestLookingChangesNothing(t *testing.T) {
 		w := worldOf(t, s)
 		w.now = w.now.Add(10 * time.Minute)
 		for i := range 5 { // gone in 200 s
-			w.do(store.Op{Kind: store.OpObserve, Observed: []store.Observed{{Limit: 0, Size: 5000, Remaining: 4000 - 80*int64(i), ResetIn: -1}}})
+			w.do(store.Op{Kind: store.OpObserve, Observed: []store.Observed{{Limit: w.p.spec.Limits[0].Name, Size: 5000, Remaining: 4000 - 80*int64(i), ResetIn: -1}}})
 			w.now = w.now.Add(4 * time.Second)
 		}
 		for range 109 { // until too few samples are left

@@ -110,7 +110,7 @@ func (p *Pool) shorten(in *inst, m *model, s *statement) {
 // follow lowers the ledger to what a response states, if the provider counts less. made is when its request was granted:
 // the provider may not have seen what arrived since, nor what is on its way.
 func (p *Pool) follow(in *inst, o *store.Observed, made int64, tk *ticket) {
-	l := &p.spec.Limits[o.Limit]
+	l := &p.spec.Limits[in.limit]
 	d, r := p.defOf(in), p.ring(in)
 	if in.model == 0 || r == nil || l.Kind != store.Bucket || !theirSize(l) || ownBurst(l) || o.Size != in.Cap || o.ResetIn < 0 {
 		return
@@ -120,7 +120,7 @@ func (p *Pool) follow(in *inst, o *store.Observed, made int64, tk *ticket) {
 		return
 	}
 	r.Follow(p.now, p.header.median/8)
-	own := tk.arrived(o.Limit, l)
+	own := tk.arrived(int(in.limit), l)
 	unseen := p.unseen(in, made, own)
 	if unseen < 0 {
 		return

@@ -1,21 +1,14 @@
 package pool
 
-import (
-	"slices"
+import "github.com/sluicehq/sluice/store"
 
-	"github.com/sluicehq/sluice/store"
-)
-
-// Foresee sets the results of acquires as Apply would at time now if they came one by one and could not wait, up to the
-// first that would be granted. It tries them on a copy, so nothing changes.
-func (p *Pool) Foresee(now store.Time, ops []store.Op) error {
-	c, err := p.clone()
-	if err != nil {
-		return err
-	}
+// Foresee sets the results of a session's acquires as Apply would at time now if they came one by one and could not wait,
+// up to the first that would be granted. It tries them on a copy, so nothing changes.
+func (p *Pool) Foresee(now store.Time, session uint64, ops []store.Op) error {
+	c := p.Fork()
 	for i := range ops {
 		one := []store.Op{ops[i]}
-		one[0].Wait = 0
+		one[0].ID.Session, one[0].Wait = session, 0
 		c.Apply(now, one)
 		r := &one[0].Result
 		if r.Reason.Code == store.CodePace && c.queue.Len() > 0 {
@@ -26,20 +19,4 @@ func (p *Pool) Foresee(now store.Time, ops []store.Op) error {
 		}
 	}
 	return nil
-}
-
-// clone returns a copy of the pool on the heap.
-func (p *Pool) clone() (*Pool, error) {
-	p.SpellOut()
-	c := open(nil)
-	if err := p.whole.CopyTo(c.whole); err != nil {
-		return nil, err
-	}
-	spec := p.spec
-	spec.Limits, spec.Classes = slices.Clone(spec.Limits), slices.Clone(spec.Classes)
-	if err := c.adopt(spec); err != nil {
-		return nil, err
-	}
-	c.takeParts()
-	return c, nil
 }

@@ -64,7 +64,7 @@ func (f *forgetful) apply(ops ...store.Op) []store.Op {
 }
 
 func (f *forgetful) acquire(id store.ID, a [store.MaxLimits]int64, ttl int64) store.Op {
-	return store.Op{Kind: store.OpAcquire, ID: id, Agent: "a", Model: "m", TTL: time.Duration(ttl) * time.Microsecond, Amounts: a}
+	return store.Op{Kind: store.OpAcquire, ID: id, Agent: "a", Model: "m", TTL: time.Duration(ttl) * time.Microsecond, Amounts: amountsFor(f.p, a[:]...)}
 }
 
 func (f *forgetful) ask() {
@@ -104,7 +104,7 @@ func (f *forgetful) step() {
 		switch {
 		case f.now >= q.due:
 		case f.now >= q.arrives && f.IntN(3) == 0:
-			f.apply(store.Op{Kind: store.OpAnswer, ID: q.id, Verdict: store.VerdictOK}, closing(f.Rand, q.id, q.sent, len(f.spec.Limits)))
+			f.apply(store.Op{Kind: store.OpAnswer, ID: q.id, Verdict: store.VerdictOK}, closing(f.Rand, q.id, q.sent, f.spec.Limits))
 		case f.now < q.arrives && f.IntN(8) == 0: // it was never sent
 			f.apply(store.Op{Kind: store.OpCancel, ID: q.id})
 			q.amounts = [store.MaxLimits]int64{}
@@ -173,7 +173,9 @@ func TestWhatIsWithheldDoesNotDependOnWhoLooks(t *testing.T) {
 		}
 		for n := range 300 {
 			f.now += f.Int64N([]int64{300_000, 2_000_000, 100_000_000}[f.IntN(3)])
-			ops := []store.Op{{Kind: store.OpAcquire, ID: store.ID{Session: 9}, Agent: "a", TTL: time.Second, Amounts: f.amounts()}}
+			a := f.amounts()
+			asked := amountsFor(f.p, a[:]...)
+			ops := []store.Op{{Kind: store.OpAcquire, ID: store.ID{Session: 9}, Agent: "a", TTL: time.Second, Amounts: asked}}
 			if f.IntN(2) == 0 {
 				ops = append(ops, store.Op{Kind: store.OpTouch, ID: store.ID{Session: 1 + f.Uint64N(4)}, Share: f.Int64N(5), TTL: time.Minute, Spent: f.IntN(9) == 0})
 			}
@@ -210,7 +212,7 @@ func TestAMeterMadeAroundAResetAfterALossIsFull(t *testing.T) {
 	ask := func(at int64, model string) bool {
 		n++
 		op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1, N: n}, Agent: "a", Model: model, TTL: time.Second, Spent: true}
-		op.Amounts[0] = 1
+		op.Amounts = amountsFor(p, 1)
 		ops := []store.Op{op}
 		p.Apply(store.Time(at), ops)
 		return ops[0].Result.State == store.Granted

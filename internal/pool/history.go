@@ -305,10 +305,10 @@ func (h *history) refusedInAWeek(t int64) (n int64) {
 // History returns the granted requests since a time, by agent, model and minute. If the history does not reach back that
 // far, the result's Since is later.
 func (p *Pool) History(now, since store.Time) store.History {
-	p.now = max(p.now, int64(now))
+	at := max(p.now, int64(now))
 	p.enterTallies()
 	h := &p.history
-	out := store.History{Now: store.Time(p.now), Since: since, Units: slices.Clone(h.units)}
+	out := store.History{Now: store.Time(at), Since: since, Units: slices.Clone(h.units)}
 	oldest := uint32(0)
 	if h.periods.Len() == maxPeriods {
 		oldest = h.periods.At(h.hand%maxPeriods+1).minute + 1 // parts of that minute are gone

@@ -57,7 +57,9 @@ func (p *Pool) Fields(l *Schema) map[string]string {
 	}
 	for i := range p.spec.Limits {
 		im.put(fmt.Sprint(l.slab("defs").Key, i+1), flat.AppendNumbers(nil, &p.defs[i]), 0)
-		im.put(fmt.Sprint(l.slab("limits").Key, i+1), flat.AppendNumbers(nil, &p.spec.Limits[i]), 0)
+		nums := flat.AppendNumbers(nil, &p.spec.Limits[i])
+		nums[0] = float64(i) // to the script, the number of a limit is its name
+		im.put(fmt.Sprint(l.slab("limits").Key, i+1), nums, 0)
 	}
 	for name, rec := range p.singles() {
 		im.put(name, flat.AppendNumbers(nil, rec), 0)

@@ -37,10 +37,7 @@ func TestInventedModelsShareALane(t *testing.T) {
 			ask := func(model string, tokens int64) store.Result {
 				n++
 				ops := []store.Op{{Kind: store.OpAcquire, ID: store.ID{Session: 1, N: n}, Agent: "a", Model: model, Wait: -1, TTL: time.Minute}}
-				ops[0].Amounts[0] = 1
-				if len(c.limits) > 1 {
-					ops[0].Amounts[1] = tokens
-				}
+				ops[0].Amounts = amountsFor(p, 1, tokens)
 				p.Apply(now, ops)
 				return ops[0].Result
 			}

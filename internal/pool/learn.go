@@ -54,16 +54,17 @@ func (p *Pool) since(scope store.Scope, who names) int64 {
 func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 	for i := range op.Observed {
 		o := &op.Observed[i]
-		if o.Limit < 0 || o.Limit >= len(p.spec.Limits) {
+		limit := p.Index(o.Limit)
+		if limit < 0 {
 			continue
 		}
-		l := &p.spec.Limits[o.Limit]
+		l := &p.spec.Limits[limit]
 		if l.Per&^store.Shared != 0 {
 			continue // the provider does not know agents, users and tools
 		}
-		at := p.instOf(o.Limit, &who)
-		if at == p.crowd[o.Limit] && at != 0 {
-			p.learnCrowd(o, made)
+		at := p.instOf(limit, &who)
+		if at == p.crowd[limit] && at != 0 {
+			p.learnCrowd(limit, o, made)
 			continue
 		}
 		in, d, r := p.touch(at)
@@ -86,7 +87,7 @@ func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 		}
 		if o.Size > 0 && o.Size <= store.MaxAmount && o.Remaining >= 0 && o.Remaining <= whole && (current || !in.IsStock(d)) {
 			if l.Plan && in.Believe(d, whole-o.Remaining) {
-				p.sample(in, d, r, o.Remaining, tk.cost(o.Limit))
+				p.sample(in, d, r, o.Remaining, tk.cost(limit))
 				continue
 			}
 			rough := l.Estimated || p.explained(in, made, whole-o.Remaining)
@@ -96,7 +97,7 @@ func (p *Pool) learn(op *store.Op, who names, made int64, tk *ticket) {
 				p.contradicts(in, o, whole)
 				p.follow(in, o, made, tk)
 			}
-			p.sample(in, d, r, o.Remaining, tk.cost(o.Limit))
+			p.sample(in, d, r, o.Remaining, tk.cost(limit))
 		}
 	}
 }

@@ -73,7 +73,7 @@ func (p *Pool) deathOf(class int) int64 {
 // and taking it are one step.
 func (p *Pool) heartbeat(op *store.Op) {
 	if p.lease == 0 || !p.validMember(op) {
-		refuse(op, store.CodeInvalid, -1, 0)
+		refuse(op, store.CodeInvalid, 0)
 		return
 	}
 	if p.leases.Len() >= store.MaxLeases {
@@ -96,7 +96,7 @@ func (p *Pool) heartbeat(op *store.Op) {
 		p.names.Drop(user)
 		p.names.Drop(agent)
 		p.dropCaller(caller)
-		refuse(op, code, -1, at)
+		refuse(op, code, at)
 		return
 	}
 	moved := rec.class == left
@@ -295,7 +295,7 @@ func (p *Pool) countLiving() {
 // launch returns when a job should start, so that jobs that would start together are spread over op.Wait.
 func (p *Pool) launch(op *store.Op) {
 	if op.Wait < 0 || op.Wait > store.MaxTTL {
-		refuse(op, store.CodeInvalid, -1, 0)
+		refuse(op, store.CodeInvalid, 0)
 		return
 	}
 	op.Result.State = store.Granted

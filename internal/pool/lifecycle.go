@@ -44,7 +44,7 @@ func (p *Pool) Stirred() bool { return p.stirred }
 func (p *Pool) Collect(now store.Time, op *store.Op) {
 	p.now = max(p.now, int64(now))
 	p.SpellOut()
-	op.Result = store.Result{ID: op.ID, Now: store.Time(p.now), Reason: store.Reason{Limit: -1}}
+	op.Result = store.Result{ID: op.ID, Now: store.Time(p.now)}
 	if p.nextHush != 0 && p.now >= p.nextHush {
 		p.hush()
 	}
@@ -144,7 +144,7 @@ func (p *Pool) answer(op *store.Op) {
 		return
 	}
 	if tk.state == stateWaiting || tk.state == stateSpent {
-		refuse(op, store.CodeInvalid, -1, 0)
+		refuse(op, store.CodeInvalid, 0)
 		return
 	}
 	op.Result.State = store.Granted
@@ -187,7 +187,7 @@ func (p *Pool) close(op *store.Op) {
 		return
 	}
 	if tk.answered || !op.Spent {
-		p.settle(tk, &op.Amounts)
+		p.settle(tk, op.Amounts)
 	}
 	if !tk.answered {
 		p.pausesLost(t, tk, false)
@@ -203,14 +203,15 @@ func (p *Pool) close(op *store.Op) {
 // of the caller, and must not block the limit for years.
 const mostUsed = 8
 
-// settle corrects charges to the amounts used. Negative amounts are unknown. If all amounts are zero, the caller has
-// reported none, and settle does nothing.
-func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
-	known := false
-	for i := range p.spec.Limits {
-		known = known || amounts[i] != 0
-	}
-	if !known {
+// usedOf returns the amount of a limit that a close states. ok is false if it states none, or one that cannot be.
+func (p *Pool) usedOf(used []store.Amount, limit int) (n int64, ok bool) {
+	n, ok = store.AmountOf(used, &p.spec.Limits[limit])
+	return n, ok && n >= 0 && n <= store.MaxAmount
+}
+
+// settle corrects charges to the amounts used. Where they are not known, the estimate stands.
+func (p *Pool) settle(tk *ticket, used []store.Amount) {
+	if len(used) == 0 || len(used) > store.MaxAmounts {
 		return
 	}
 	var before order.Costs
@@ -219,11 +220,11 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 		before, at = p.costs(tk), p.position(tk)
 	}
 	if int(tk.n) < len(p.spec.Limits) {
-		p.chargeUnstated(tk, amounts)
+		p.chargeUnstated(tk, used)
 	}
 	for k := range tk.n {
 		c := &tk.charges[k]
-		if actual := amounts[c.limit]; actual >= 0 && actual <= store.MaxAmount && actual != c.Amount {
+		if actual, known := p.usedOf(used, int(c.limit)); known && actual != c.Amount {
 			in, d, r := p.touchCharge(c)
 			if in.Cap > 0 {
 				actual = min(actual, mostUsed*in.Cap)
@@ -244,13 +245,16 @@ func (p *Pool) settle(tk *ticket, amounts *[store.MaxLimits]int64) {
 
 // chargeUnstated adds a charge of zero for each limit that the request used without having asked for it. Then settle
 // charges the use, because the provider has counted it.
-func (p *Pool) chargeUnstated(tk *ticket, amounts *[store.MaxLimits]int64) {
+func (p *Pool) chargeUnstated(tk *ticket, used []store.Amount) {
 	var stated uint16
 	for k := range tk.n {
 		stated |= 1 << tk.charges[k].limit
 	}
 	for limit := range p.spec.Limits {
-		if amounts[limit] <= 0 || stated&(1<<limit) != 0 || p.defs[limit].Kind == meter.Concurrency {
+		if stated&(1<<limit) != 0 || p.isRetired(limit) || p.defs[limit].Kind == meter.Concurrency {
+			continue
+		}
+		if n, known := p.usedOf(used, limit); !known || n == 0 {
 			continue
 		}
 		c := &tk.charges[tk.n]

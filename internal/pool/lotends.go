@@ -10,9 +10,9 @@ type Ends struct {
 	Kind          int8
 	Session       uint64
 	Answer, Close bool
-	Width         int // number of limits in Amounts; 0: the amounts used are unknown
+	Width         int // number of limits in Amounts; 0: the closes state no use
 	Numbers       []uint64
-	Amounts       []int64 // Width amounts per ticket, in the order of Numbers; negative: unknown
+	Amounts       []int64 // Width amounts per ticket, in the order of Numbers; negative: not stated
 }
 
 // FastEnds answers tickets, closes them, or both. It returns how many it has done; the full functions do the rest.
@@ -37,7 +37,10 @@ func (p *Pool) FastEnds(e *Ends) int {
 
 // endOne calls FastDone for ticket e.Numbers[at], which has a record.
 func (p *Pool) endOne(e *Ends, at int) bool {
-	o := Done{ID: store.ID{Session: e.Session, N: e.Numbers[at]}, Answer: e.Answer, Close: e.Close}
+	o := Done{ID: store.ID{Session: e.Session, N: e.Numbers[at]}, Answer: e.Answer, Close: e.Close, Settles: e.Width > 0}
+	for limit := range o.Amounts {
+		o.Amounts[limit] = -1
+	}
 	for limit := range e.Width {
 		o.Amounts[limit] = e.Amounts[at*e.Width+limit]
 	}
@@ -170,8 +173,6 @@ func (p *Pool) settleLot(l *Lot, e *Ends, limit, from, to int, in *inst, s *sums
 				if u := used[i*uw+limit]; u >= 0 {
 					actual = u
 				}
-			} else if uw > 0 {
-				actual = 0
 			}
 			if usual && actual <= amount && states[k] == 0 {
 				gone += amount

@@ -43,7 +43,7 @@ func lotsSpec(t *rapid.T) store.Spec {
 }
 
 // drawLots returns a step of random operations, on new and on open tickets.
-func drawLots(t *rapid.T, limits int, open []store.ID) (ops []store.Op, rest []store.ID) {
+func drawLots(t *rapid.T, limits []store.Limit, open []store.ID) (ops []store.Op, rest []store.ID) {
 	rest = open
 	alike := rapid.Bool().Draw(t, "alike")
 	model, class, tie := rapid.SampledFrom([]string{"m1", "m2", ""}), rapid.Uint8Range(0, 2), rapid.SampledFrom([]store.Tie{store.TieNone, store.TieBeat, store.TieGone})
@@ -63,7 +63,9 @@ func drawLots(t *rapid.T, limits int, open []store.ID) (ops []store.Op, rest []s
 		op := store.Op{Kind: store.OpClose, ID: id}
 		if rapid.Bool().Draw(t, "settled") {
 			for l := range limits {
-				op.Amounts[l] = rapid.SampledFrom([]int64{1, 0, -1, 1, 900, 1100}).Draw(t, "used")
+				if n := rapid.SampledFrom([]int64{1, 0, -1, -2, 1, 900, 1100, store.MaxAmount + 1}).Draw(t, "used"); n != -2 {
+					op.Amounts = append(op.Amounts, store.Amount{Limit: limits[l].Name, N: n})
+				}
 			}
 		}
 		ops = append(ops, op)
@@ -80,10 +82,11 @@ func drawLots(t *rapid.T, limits int, open []store.ID) (ops []store.Op, rest []s
 			TTL: rapid.SampledFrom([]time.Duration{5 * time.Second, 2 * time.Minute}).Draw(t, "ttl"), Wait: rapid.SampledFrom([]time.Duration{0, 0, time.Second}).Draw(t, "wait"),
 		}
 		for l := range limits {
-			op.Amounts[l] = rapid.SampledFrom([]int64{1, 1, 0, 1000}).Draw(t, "amount")
-			if op.Amounts[l] == 1000 && l > 2 {
-				op.Amounts[l] = 1
+			n := rapid.SampledFrom([]int64{1, 1, 0, 1000}).Draw(t, "amount")
+			if n == 1000 && l > 2 {
+				n = 1
 			}
+			op.Amounts = append(op.Amounts, store.Amount{Unit: limits[l].Unit, Limit: limits[l].Name, N: n})
 		}
 		ops = append(ops, op)
 	}
@@ -110,7 +113,7 @@ func TestLotsSayTheSame(t *testing.T) {
 		var open []store.ID
 		for step := range rapid.IntRange(1, 12).Draw(t, "steps") {
 			now = now.Add(rapid.SampledFrom([]time.Duration{0, time.Millisecond, 300 * time.Millisecond, 4 * time.Second, 11 * time.Second, time.Minute}).Draw(t, "later"))
-			ops, rest := drawLots(t, len(spec.Limits), open)
+			ops, rest := drawLots(t, spec.Limits, open)
 			same := append([]store.Op(nil), ops...)
 			long.Apply(now, ops)
 			fast.ApplyFast(now, same)
@@ -151,7 +154,7 @@ func TestLotsOfACrowdSayTheSame(t *testing.T) {
 		for at := from; at < from+n; at += batch {
 			var ops []store.Op
 			for i := range batch {
-				ops = append(ops, store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: fmt.Sprint("a", at+i), TTL: time.Minute, Amounts: [store.MaxLimits]int64{10}})
+				ops = append(ops, store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: fmt.Sprint("a", at+i), TTL: time.Minute, Amounts: amountsFor(long, 10)})
 			}
 			for range 2 {
 				same := append([]store.Op(nil), ops...)
@@ -162,7 +165,7 @@ func TestLotsOfACrowdSayTheSame(t *testing.T) {
 					if ops[i].Result != same[i].Result {
 						t.Fatalf("agent %d: %+v, by the fast path %+v", at+i, ops[i].Result, same[i].Result)
 					}
-					ops[i] = store.Op{Kind: store.OpClose, ID: ops[i].Result.ID, Amounts: [store.MaxLimits]int64{3}}
+					ops[i] = store.Op{Kind: store.OpClose, ID: ops[i].Result.ID, Amounts: amountsFor(long, 3)}
 				}
 			}
 			now = now.Add(10 * time.Millisecond)

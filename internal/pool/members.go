@@ -74,7 +74,7 @@ func (p *Pool) lingers(limit int) int64 {
 // it a member.
 func (p *Pool) touched(op *store.Op) {
 	if op.Share < 0 || op.TTL < 0 || op.TTL > store.MaxTTL || op.Until < 0 {
-		refuse(op, store.CodeInvalid, -1, 0)
+		refuse(op, store.CodeInvalid, 0)
 		return
 	}
 	if op.Spent {
@@ -82,12 +82,12 @@ func (p *Pool) touched(op *store.Op) {
 		return
 	}
 	if op.Until != 0 && p.now > int64(op.Until) {
-		refuse(op, store.CodeDeadline, -1, 0)
+		refuse(op, store.CodeDeadline, 0)
 		return
 	}
 	at := p.findSession(op.ID.Session)
 	if (at == 0 || p.sessions.At(at).member == 0) && p.members.Len() >= store.MaxMembers {
-		refuse(op, store.CodeFull, -1, 0)
+		refuse(op, store.CodeFull, 0)
 		return
 	}
 	s := p.sessionOf(op.ID.Session)

@@ -215,7 +215,7 @@ func (f *fleet) back(c *proc) {
 		switch {
 		case q.id.N == 0 && (q.closed == 0 && q.due > f.now || f.now-q.granted < 200_000_000):
 			c.next++
-			op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: c.session, N: c.next}, Agent: "a", Force: true, TTL: time.Minute, Amounts: q.amounts}
+			op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: c.session, N: c.next}, Agent: "a", Force: true, TTL: time.Minute, Amounts: amountsFor(f.p, q.amounts[:]...)}
 			if q.closed == 0 && q.due > f.now {
 				op.TTL = time.Duration(q.due-f.now+1) * time.Microsecond
 			} else {
@@ -263,7 +263,7 @@ func (f *fleet) ask(c *proc) {
 	ttl := []int64{2_000_000, 10_000_000, 30_000_000}[f.IntN(3)]
 	if !c.cut {
 		c.next++
-		op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: c.session, N: c.next}, Agent: "a", TTL: time.Duration(ttl) * time.Microsecond, Amounts: a}
+		op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: c.session, N: c.next}, Agent: "a", TTL: time.Duration(ttl) * time.Microsecond, Amounts: amountsFor(f.p, a[:]...)}
 		if f.apply(op)[0].Result.State == store.Granted {
 			f.granted++
 			c.tickets = append(c.tickets, &hers{sent: f.send(a, ttl), id: op.ID, granted: f.now, due: f.now + ttl})
@@ -292,7 +292,7 @@ func (f *fleet) end(c *proc) {
 	q.closed, q.answered, q.ends = f.now, f.now, f.now
 	switch {
 	case !c.cut && q.id.N != 0:
-		f.apply(store.Op{Kind: store.OpAnswer, ID: q.id, Verdict: store.VerdictOK}, closing(f.Rand, q.id, q.sent, len(f.spec.Limits)))
+		f.apply(store.Op{Kind: store.OpAnswer, ID: q.id, Verdict: store.VerdictOK}, closing(f.Rand, q.id, q.sent, f.spec.Limits))
 	case c.isle != nil && q.number >= 0:
 		c.isle.Answer(q.number, f.now)
 		c.isle.Close(q.number, f.now)
@@ -305,15 +305,15 @@ func (f *fleet) end(c *proc) {
 // oneShot sends a request of a process that is not a member.
 func (f *fleet) oneShot() {
 	a := f.amounts()
-	op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1_000_000}, Agent: "cli", TTL: 5 * time.Second, Amounts: a, Spent: true}
 	for k := range f.spec.Limits {
 		if f.spec.Limits[k].Kind == store.Concurrency {
-			op.Amounts[k] = 0 // it would not hold it
+			a[k] = 0 // it would not hold it
 		}
 	}
+	op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1_000_000}, Agent: "cli", TTL: 5 * time.Second, Amounts: amountsFor(f.p, a[:]...), Spent: true}
 	if f.apply(op)[0].Result.State == store.Granted {
 		f.granted++
-		f.send(op.Amounts, 5_000_000).soon(f.now)
+		f.send(a, 5_000_000).soon(f.now)
 	}
 }
 

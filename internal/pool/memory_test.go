@@ -30,12 +30,13 @@ func TestMillionLiveBuckets(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ops [2]store.Op
+	asked := []store.Amount{{Unit: "requests"}}
 	var name []byte
 	send := func(from, to int, amount int64) {
 		for i := from; i < to; i++ {
 			name = strconv.AppendInt(append(name[:0], "agent-"...), int64(i), 10)
 			ops[0] = store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: string(name), TTL: time.Minute}
-			ops[0].Amounts[0] = amount
+			asked[0].N, ops[0].Amounts = amount, asked
 			p.Apply(now, ops[:1])
 			if ops[0].Result.State != store.Granted {
 				t.Fatalf("agent %d: %v", i, ops[0].Result.State)

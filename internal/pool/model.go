@@ -148,18 +148,18 @@ func (s *statement) longer(than int64) int64 {
 // fit compares a response with the bucket that a meter assumes. If they disagree, it changes how the meter counts. The
 // meter has been touched.
 func (p *Pool) fit(in *inst, o *store.Observed, made int64, tk *ticket) {
-	l := &p.spec.Limits[o.Limit]
+	l := &p.spec.Limits[in.limit]
 	if l.Kind != store.Bucket || in.ring == 0 {
 		return
 	}
-	own := tk.cost(o.Limit)
+	own := tk.cost(int(in.limit))
 	s, ok := p.state(o, l, in, made, own)
 	if !ok {
 		return
 	}
 	m := p.modelOf(in)
 	d := p.defOf(in)
-	limit := p.defs[o.Limit].Window
+	limit := p.defs[in.limit].Window
 	m.tell(&s, p.now)
 	switch {
 	case d.Kind == meter.Rolling:
@@ -301,16 +301,16 @@ func (p *Pool) comesBack(in *inst, o *store.Observed, made int64, tk *ticket) {
 	if in.model == 0 || o.ResetIn < 0 || o.Size <= 0 || o.Remaining < 0 || o.Remaining > o.Size {
 		return
 	}
-	m, l := p.models.At(in.model), &p.spec.Limits[o.Limit]
+	m, l := p.models.At(in.model), &p.spec.Limits[in.limit]
 	if !m.differs || m.plain || m.Kind != meter.Rolling || !theirSize(l) {
 		return
 	}
 	unseen := max(in.Level-(o.Size-o.Remaining), 0)
 	if tk != nil {
-		unseen = p.unseen(in, made, tk.arrived(o.Limit, l))
+		unseen = p.unseen(in, made, tk.arrived(int(in.limit), l))
 	}
 	s := statement{fine: fine(o)}
-	if in.Forget(p.defOf(in), p.ring(in), p.now, p.now+o.ResetIn.Microseconds()+s.slop(), tk.arrived(o.Limit, l), unseen) {
+	if in.Forget(p.defOf(in), p.ring(in), p.now, p.now+o.ResetIn.Microseconds()+s.slop(), tk.arrived(int(in.limit), l), unseen) {
 		m.early = true
 	}
 }

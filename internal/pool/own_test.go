@@ -32,7 +32,7 @@ func TestPausedModelDoesNotSitOnAUsersPlace(t *testing.T) {
 	}
 	ask := func(agent, user, model string) store.Result {
 		op := store.Op{Kind: store.OpAcquire, Agent: agent, User: user, Model: model, Wait: -1}
-		op.Amounts[0], op.Amounts[1] = 1, 1
+		op.Amounts = amountsFor(p, 1, 1)
 		return do(op)
 	}
 	holder := ask("holder", "u", "fast")
@@ -61,11 +61,11 @@ func TestAbsurdUsageDoesNotWedgeThePool(t *testing.T) {
 		t.Fatal(err)
 	}
 	op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "a", TTL: time.Hour, Wait: -1}
-	op.Amounts[0] = 10
+	op.Amounts = amountsFor(p, 10)
 	ops := []store.Op{op}
 	p.Apply(1_000_000, ops)
 	done := store.Op{Kind: store.OpClose, ID: ops[0].Result.ID}
-	done.Amounts[0] = store.MaxAmount
+	done.Amounts = amountsFor(p, store.MaxAmount)
 	p.Apply(2_000_000, []store.Op{done})
 	ops[0] = op
 	ops[0].ID.N = 0

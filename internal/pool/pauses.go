@@ -268,7 +268,7 @@ func (p *Pool) setCause(g *pauseRec, op *store.Op, agent int32) {
 // pause pauses a scope by hand.
 func (p *Pool) pause(op *store.Op) {
 	if op.RetryAfter <= 0 {
-		refuse(op, store.CodeInvalid, -1, 0)
+		refuse(op, store.CodeInvalid, 0)
 		return
 	}
 	if op.Cause == "" {

@@ -43,7 +43,7 @@ func (w *world) do(op store.Op) store.Result {
 
 func asking(agent string, wait time.Duration) store.Op {
 	op := store.Op{Kind: store.OpAcquire, Agent: agent, Wait: wait, TTL: time.Hour}
-	op.Amounts[0] = 1
+	op.Amounts = []store.Amount{{N: 1}} // the limits of these tests have no unit
 	return op
 }
 

@@ -71,6 +71,7 @@ type Pool struct {
 	lotsDue   int64  // no lot is due before
 	toEnter   int    // number of tallies of the previous minute that are still to be entered
 	crew
+	replica
 
 	batch   []store.Op // being applied, or applied last
 	decided []store.ID // waiting tickets decided in this step that no op asked about
@@ -172,7 +173,7 @@ func Layout() uint64 {
 
 // open lays out the records of a pool, on the heap if space is nil.
 func open(space *flat.Space) *Pool {
-	p := &Pool{space: space, whole: space}
+	p := &Pool{space: space, whole: space, replica: replica{rules: Rules}}
 	if space == nil {
 		space = flat.OnHeap()
 		p.whole = space
@@ -334,8 +335,8 @@ func (p *Pool) carryOut(ops []store.Op) {
 // Now returns the time of the latest step.
 func (p *Pool) Now() store.Time { return store.Time(p.now) }
 
-// Serve is Apply without operations, for when time has passed.
-func (p *Pool) Serve(now store.Time) { p.Apply(now, nil) }
+// Serve is Step without operations, for when time has passed.
+func (p *Pool) Serve(now store.Time) { p.Step(now, nil) }
 
 // Decided returns the waiting tickets that the last step granted or ended and that none of its ops asked about. The
 // slice is valid until the next step.
@@ -346,7 +347,7 @@ func (p *Pool) Wake() store.Time { return store.Time(p.wake) }
 
 func (p *Pool) apply(i int) {
 	op := &p.batch[i]
-	op.Result = store.Result{ID: op.ID, Now: store.Time(p.now), Reason: store.Reason{Limit: -1}}
+	op.Result = store.Result{ID: op.ID, Now: store.Time(p.now)}
 	switch op.Kind {
 	case store.OpAcquire:
 		p.acquire(i)
@@ -385,7 +386,7 @@ func (p *Pool) apply(i int) {
 	case store.OpGone:
 		p.gone(op)
 	default:
-		refuse(op, store.CodeInvalid, -1, 0)
+		refuse(op, store.CodeInvalid, 0)
 	}
 }
 
@@ -441,7 +442,13 @@ func (p *Pool) conclude(op *store.Op) bool {
 	return true
 }
 
-func refuse(op *store.Op, code store.Code, limit int, at int64) {
+func refuse(op *store.Op, code store.Code, at int64) {
 	op.Result.State = store.Refused
-	op.Result.Reason = store.Reason{Code: code, Limit: int8(limit), At: store.Time(at)}
+	op.Result.Reason = store.Reason{Code: code, At: store.Time(at)}
+}
+
+// refuseTooLarge refuses a request that costs more than a limit can ever hold.
+func (p *Pool) refuseTooLarge(op *store.Op, limit int) {
+	refuse(op, store.CodeCapacity, 0)
+	op.Result.Reason.Limit = p.spec.Limits[limit].Name
 }

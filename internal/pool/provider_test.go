@@ -101,16 +101,15 @@ func (v *provider) places(k int) (worst int64) {
 
 // closing returns the close of a request. Half of the time it used less than it was charged, and the provider counted
 // the smaller amount.
-func closing(rng *rand.Rand, id store.ID, q *sent, limits int) store.Op {
+func closing(rng *rand.Rand, id store.ID, q *sent, limits []store.Limit) store.Op {
 	op := store.Op{Kind: store.OpClose, ID: id}
 	if rng.IntN(2) == 0 {
 		return op
 	}
 	for k := range limits {
-		op.Amounts[k] = -1
 		if q.amounts[k] > 0 {
-			op.Amounts[k] = rng.Int64N(q.amounts[k] + 1)
-			q.amounts[k] = op.Amounts[k]
+			q.amounts[k] = rng.Int64N(q.amounts[k] + 1)
+			op.Amounts = append(op.Amounts, store.Amount{Unit: limits[k].Unit, N: q.amounts[k]})
 		}
 	}
 	return op

@@ -145,7 +145,7 @@ func (p *Pool) tooBig(tk *ticket) int {
 // dismiss refuses a waiting request that can never go.
 func (p *Pool) dismiss(t int32, tk *ticket, limit int) {
 	if tk.op > 0 {
-		refuse(&p.batch[tk.op-1], store.CodeCapacity, limit, 0)
+		p.refuseTooLarge(&p.batch[tk.op-1], limit)
 	} else {
 		p.decided = append(p.decided, tk.id)
 	}
@@ -277,43 +277,47 @@ func depends(in *inst, d *meter.Def, r *meter.Ring, now, amount int64) bool {
 // a time before which it cannot go in any case.
 func (p *Pool) why(t int32) (reason store.Reason, least int64) {
 	tk := p.tickets.At(t)
-	r, kept := store.Reason{Code: store.CodeOrder, Limit: -1}, store.Reason{}
+	code, on := store.CodeOrder, -1
+	policy, policyOn := store.CodeNone, -1
 	at, unknown := p.now, false
 	ahead := p.queue.Ahead(tk.waiter, p.policed != 0)
 	for k := range tk.n {
 		c := &tk.charges[k]
 		in, d, ring := p.touchCharge(c)
 		before := order.Share(in.queued-c.Amount, ahead)
-		if e := p.estimate(in, d, ring, before, c.Amount); e > at || r.Limit < 0 && tk.lacked&(1<<c.limit) != 0 {
-			at = max(at, e)
-			r.Limit = int8(c.limit)
+		if e := p.estimate(in, d, ring, before, c.Amount); e > at || on < 0 && tk.lacked&(1<<c.limit) != 0 {
+			at, on = max(at, e), int(c.limit)
 		}
 		if in.room(d, ring, c.Amount) < c.Amount {
-			r.Code = store.CodeLimit
-			if r.Limit < 0 { // the time is unknown, but the limit is not
-				r.Limit = int8(c.limit)
+			code = store.CodeLimit
+			if on < 0 { // the time is unknown, but the limit is not
+				on = int(c.limit)
 			}
 			if depends(in, d, ring, p.now, c.Amount) {
 				unknown = true
 			}
 		}
-		if code, until := p.keptFrom(tk, c, in, d, ring); code != 0 {
-			kept, at = store.Reason{Code: code, Limit: int8(c.limit)}, max(at, until)
+		if keeps, until := p.keptFrom(tk, c, in, d, ring); keeps != 0 {
+			policy, policyOn, at = keeps, int(c.limit), max(at, until)
 		}
 	}
-	if kept.Code != 0 {
-		r, unknown = kept, false
+	if policy != 0 {
+		code, on, unknown = policy, policyOn, false
 	}
 	v := p.pausesAllow(tk.who.model, tk.who.key)
 	if !v.OK && (v.Phase != pause.Ramping || v.At >= at && !unknown) { // otherwise the ramp is over before the rest
-		r.Code, unknown = holdCode(v.Phase), false
+		code, unknown = holdCode(v.Phase), false
 		at = max(at, v.At)
 	}
 	if at >= meter.Never {
 		at, unknown = p.now, true
 	}
-	if at > p.now && !unknown {
-		r.At = store.Time(at)
+	reason.Code = code
+	if on >= 0 {
+		reason.Limit = p.spec.Limits[on].Name
 	}
-	return r, at
+	if at > p.now && !unknown {
+		reason.At = store.Time(at)
+	}
+	return reason, at
 }

@@ -15,6 +15,13 @@ import (
 
 // Step does the same as Apply, and takes the short way as far as possible.
 func (p *Pool) Step(now store.Time, ops []store.Op) {
+	p.step(now, ops)
+	if p.hashing {
+		p.hashStep(ops)
+	}
+}
+
+func (p *Pool) step(now store.Time, ops []store.Op) {
 	p.begin(now, len(ops) > 0)
 	done := 0
 	if areUsual(ops) {
@@ -74,7 +81,7 @@ func (p *Pool) acquireOne(op *store.Op) bool {
 	}
 	// The bounds are those of valid. Where names are long together, valid looks at each.
 	if len(op.Agent)+len(op.User)+len(op.Model)+len(op.Tool)+len(op.Key) > store.MaxName || op.TTL <= 0 || op.TTL > store.MaxTTL ||
-		op.Alive < 0 || op.Alive > store.MaxTTL || op.Wait > store.MaxWindow || op.Tie > store.TieGone {
+		op.Alive < 0 || len(op.Amounts) > store.MaxAmounts || op.Alive > store.MaxTTL || op.Wait > store.MaxWindow || op.Tie > store.TieGone {
 		return false
 	}
 	sess := o.lastSess
@@ -174,7 +181,7 @@ func (p *Pool) acquireOne(op *store.Op) bool {
 	p.enter(t, tk.id)
 	p.live(t, tk)
 	o.inFlight++
-	op.Result = store.Result{ID: op.ID, Now: store.Time(now), GrantedAt: store.Time(now), Reason: store.Reason{Limit: -1}}
+	op.Result = store.Result{ID: op.ID, Now: store.Time(now), GrantedAt: store.Time(now), State: store.Granted}
 	return true
 }
 
@@ -194,7 +201,7 @@ func (p *Pool) latestPeriod(rec *caller, model int32) int32 {
 func (p *Pool) wantOne(op *store.Op, tk *ticket, who *names) bool {
 	n := 0
 	for limit := range p.spec.Limits {
-		amount := op.Amounts[limit]
+		amount := p.askedOf(op.Amounts, limit)
 		if amount == 0 {
 			continue
 		}
@@ -245,7 +252,7 @@ func (p *Pool) answerOne(op *store.Op) bool {
 		return false
 	}
 	now := p.now
-	op.Result = store.Result{ID: op.ID, Now: store.Time(now), Reason: store.Reason{Limit: -1}}
+	op.Result = store.Result{ID: op.ID, Now: store.Time(now), State: store.Granted}
 	if tk.answered {
 		return true
 	}
@@ -271,7 +278,7 @@ func (p *Pool) closeOne(op *store.Op) bool {
 	}
 	o := p.once
 	now := o.now
-	p.settle(tk, &op.Amounts)
+	p.settle(tk, op.Amounts)
 	for k := range tk.n {
 		c := &tk.charges[k]
 		in, d, r := p.meterOf(c)
@@ -295,6 +302,6 @@ func (p *Pool) closeOne(op *store.Op) bool {
 	s.last = now
 	tk.head = head{}
 	p.tickets.Recycle(t)
-	op.Result = store.Result{ID: op.ID, Now: store.Time(now), State: store.Ended, Reason: store.Reason{Limit: -1}}
+	op.Result = store.Result{ID: op.ID, Now: store.Time(now), State: store.Ended}
 	return true
 }

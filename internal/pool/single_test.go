@@ -39,7 +39,7 @@ func (c *chaos) usual() store.Op {
 			}
 		} else if c.IntN(3) == 0 {
 			for i := range c.spec.Limits {
-				op.Amounts[i] = int64(c.pick(-1, 0, 1, 5, 50))
+				op.Amounts = append(op.Amounts, store.Amount{Limit: c.spec.Limits[i].Name, N: int64(c.pick(-1, 0, 1, 5, 50))})
 			}
 		}
 		return op
@@ -50,7 +50,7 @@ func (c *chaos) usual() store.Op {
 	op.Wait, op.TTL, op.Tie = c.pick(-1, 0, 0, time.Second), c.pick(time.Second, time.Minute, time.Hour), store.Tie(c.IntN(3))
 	op.Alive, op.Retry = c.pick(0, time.Second), c.IntN(4) == 0
 	for i := range c.spec.Limits {
-		op.Amounts[i] = int64(c.pick(0, 1, 1, 1, 3))
+		op.Amounts = append(op.Amounts, store.Amount{Limit: c.spec.Limits[i].Name, N: int64(c.pick(0, 1, 1, 1, 3))})
 	}
 	return op
 }
@@ -153,7 +153,7 @@ func TestStepsOfACrowdSayTheSame(t *testing.T) {
 			}
 			now = now.Add(100 * time.Microsecond)
 			op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: fmt.Sprint("agent", i), TTL: time.Minute}
-			op.Amounts[0] = 1
+			op.Amounts = amountsFor(full, 1)
 			ops, same := []store.Op{op}, []store.Op{op}
 			full.Apply(now, ops)
 			short.Step(now, same)

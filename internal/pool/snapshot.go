@@ -117,7 +117,7 @@ func (p *Pool) limitStates(holders *holding) []store.LimitState {
 		}
 		in, d, r := p.touch(i)
 		l := store.LimitState{
-			Limit: int(in.limit), Scope: p.scopeText(in.scope), Kind: store.Kind(d.Kind), Window: store.Time(d.Window).Sub(0), Used: in.Used(d, r), Outstanding: in.Held, Outside: in.Outside,
+			Limit: p.spec.Limits[in.limit].Name, Scope: p.scopeText(in.scope), Kind: store.Kind(d.Kind), Window: store.Time(d.Window).Sub(0), Used: in.Used(d, r), Outstanding: in.Held, Outside: in.Outside,
 			Slack: store.Time(meter.SlackOf(d, r)).Sub(0), Light: p.light(in, d, r),
 			Binds: p.shared&(1<<in.limit) != 0 && p.binds(in, d),
 		}
@@ -156,7 +156,7 @@ func (p *Pool) limitStates(holders *holding) []store.LimitState {
 		list = append(list, l)
 	}
 	slices.SortStableFunc(list, func(a, b store.LimitState) int {
-		return cmp.Or(cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Scope, b.Scope))
+		return cmp.Or(cmp.Compare(p.Index(a.Limit), p.Index(b.Limit)), cmp.Compare(a.Scope, b.Scope))
 	})
 	return list
 }
@@ -241,7 +241,7 @@ func (p *Pool) waiterStates(holders *holding) []store.Waiter {
 			if unknown = unknown || held; held && r.Code <= store.CodeOrder {
 				hold := holders.hold(c.inst)
 				heldBy, until = hold.By, max(until, hold.Until)
-			} else if int8(c.limit) == r.Limit && len(heldBy) == 0 {
+			} else if p.spec.Limits[c.limit].Name == r.Limit && len(heldBy) == 0 {
 				heldBy = holders.of(c.inst)
 			}
 			at = max(at, p.estimate(in, d, ring, before[c.inst], c.Amount))

@@ -55,21 +55,16 @@ func (c *chaos) restate(t *testing.T) {
 	c.p.Serve(c.now)
 }
 
-// even makes an operation ask as a sluice.Gate does: for the same amount from all limits of a unit, and for nothing from
-// retired limits.
+// even makes an operation ask as a sluice.Gate does: for an amount of each unit.
 func (c *chaos) even(op *store.Op) {
-	first := map[string]int64{}
-	for i := range c.p.spec.Limits {
+	var list []store.Amount
+	for i := range op.Amounts {
 		unit := c.p.spec.Limits[i].Unit
-		if _, ok := first[unit]; !ok {
-			first[unit] = op.Amounts[i]
-		}
-		if op.Amounts[i] = first[unit]; c.p.isRetired(i) && op.Kind == store.OpAcquire {
-			op.Amounts[i] = 0
-		} else if c.p.isRetired(i) && op.Amounts != [store.MaxLimits]int64{} {
-			op.Amounts[i] = -1
+		if !slices.ContainsFunc(list, func(a store.Amount) bool { return a.Unit == unit }) {
+			list = append(list, store.Amount{Unit: unit, N: op.Amounts[i].N})
 		}
 	}
+	op.Amounts = list
 }
 
 // Limits change often while they are used. Every reference is counted, and no records are left over in the end.

@@ -63,7 +63,7 @@ func BenchmarkAcquire(b *testing.B) {
 			}
 			var ops, done [1]store.Op
 			ops[0] = store.Op{Kind: store.OpAcquire, Agent: "agent", TTL: time.Second}
-			ops[0].Amounts = [store.MaxLimits]int64{1, 1000, 1, 1}
+			ops[0].Amounts = []store.Amount{{Unit: "requests", N: 1}, {Unit: "tokens", N: 1000}}
 			b.ReportAllocs()
 			for b.Loop() {
 				ops[0].ID = store.ID{}

@@ -36,12 +36,10 @@ type request struct {
 
 	unnamed []int32 // operations whose tickets the store numbers
 
-	from *handle // the session; nil: this process itself
-	own  []store.Op
 }
 
-func (r *request) begin(h *handle, ops []store.Op) {
-	r.from, r.own, r.ops, r.err, r.unnamed = h, nil, ops, nil, r.unnamed[:0]
+func (r *request) begin(ops []store.Op) {
+	r.ops, r.err, r.unnamed = ops, nil, r.unnamed[:0]
 	r.left, r.working = false, false
 	for i := range ops {
 		if ops[i].ID.N == 0 {
@@ -61,54 +59,33 @@ func (r *request) restore() {
 	}
 }
 
-// place translates a session's operations to the pool, whose limits may be in another order. The mapping is known
-// only under the state's lock.
-func (r *request) place() {
-	if r.from == nil || r.from.places == nil {
-		return
-	}
-	r.own, r.ops = r.ops, slices.Clone(r.ops)
-	for i := range r.ops {
-		r.from.places.Op(&r.ops[i])
-	}
-}
-
-// giveBack copies the results to the session's own operations.
-func (r *request) giveBack() {
-	for i := range r.own {
-		r.own[i].ID, r.own[i].Result = r.ops[i].ID, r.ops[i].Result
-		r.from.places.Result(&r.own[i].Result)
-	}
-	r.own = nil
-}
-
 // apply applies the ops of a session, together with concurrent requests of other goroutines.
-func (st *state) apply(ctx context.Context, h *handle, ops []store.Op) error {
+func (st *state) apply(ctx context.Context, ops []store.Op) error {
 	l := &st.line
 	l.mu.Lock()
 	if l.busy {
-		return st.join(ctx, h, ops)
+		return st.join(ctx, ops)
 	}
 	l.busy = true
 	l.mu.Unlock()
 	r := &l.first
-	r.begin(h, ops)
+	r.begin(ops)
 	l.alone[0] = r
 	st.hold(ctx, l.alone[:])
 	err := r.err
-	r.ops, r.from = nil, nil
+	r.ops = nil
 	l.pass()
 	return err
 }
 
 // join adds a request to the queue. l.mu is held, and join unlocks it.
-func (st *state) join(ctx context.Context, h *handle, ops []store.Op) error {
+func (st *state) join(ctx context.Context, ops []store.Op) error {
 	l := &st.line
 	r, _ := l.pool.Get().(*request)
 	if r == nil {
 		r = &request{turn: make(chan bool, 1)}
 	}
-	r.begin(h, ops)
+	r.begin(ops)
 	l.pending = append(l.pending, r)
 	l.mu.Unlock()
 	select {
@@ -125,7 +102,7 @@ func (st *state) join(ctx context.Context, h *handle, ops []store.Op) error {
 		}
 	}
 	err := r.err
-	r.ops, r.from = nil, nil
+	r.ops = nil
 	l.pool.Put(r)
 	return err
 }
@@ -208,17 +185,13 @@ func (st *state) hold(ctx context.Context, reqs []*request) []*request {
 	}
 	st.ready.now = 0
 	if len(reqs) == 1 && !st.closed {
-		reqs[0].place()
 		st.makeReady(reqs[0].ops)
 	}
-	done, single := 0, len(reqs) == 1
+	done := 0
 	err := st.locked(ctx, func() error {
 		st.settleIfDue()
 		reqs = st.line.claim(reqs)
 		for _, r := range reqs {
-			if !single {
-				r.place()
-			}
 			if st.ready.now != 0 {
 				r.err = st.stepReady(r.ops)
 			} else {
@@ -250,11 +223,9 @@ func (st *state) hold(ctx context.Context, reqs []*request) []*request {
 	}
 	for _, r := range reqs[:done] {
 		r.restore()
-		r.giveBack()
 	}
 	for _, r := range rest {
 		r.restore()
-		r.giveBack()
 	}
 	st.tell()
 	return reqs

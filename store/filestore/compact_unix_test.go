@@ -37,7 +37,7 @@ func TestAFileThatWasLargeBecomesSmall(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, l := range s.Limits {
-			if l.Limit == 0 {
+			if l.Limit == "limit 0" {
 				return l.Used
 			}
 		}

@@ -31,11 +31,15 @@ func (t traits) name(what string, n int) string {
 	return []string{"", "a", "b", "c", strings.Repeat("long", 30)}[t.number(what, 0, n)]
 }
 
-func (t traits) amounts(limits int) (a [store.MaxLimits]int64) {
-	for i := range limits {
-		a[i] = int64(t.number("amount", 0, 4))
+// amounts states amounts of single limits, and sometimes of all.
+func (t traits) amounts(limits int) (list []store.Amount) {
+	if t.number("all", 0, 3) == 0 {
+		list = append(list, store.Amount{Unit: "requests", N: int64(t.number("amount", 0, 4))})
 	}
-	return a
+	for i := range t.number("stated", 0, limits) {
+		list = append(list, store.Amount{Limit: fmt.Sprint("limit ", i), N: int64(t.number("amount", 0, 4))})
+	}
+	return list
 }
 
 func (t traits) limit(i int) store.Limit {
@@ -117,7 +121,7 @@ func (t traits) op(limits int, last uint64, session uint64) store.Op {
 	op.Cause = t.name("cause", 4)
 	if t.number("observes", 0, 1) == 1 {
 		op.Observed = []store.Observed{{
-			Limit: t.number("observed", 0, limits-1), Size: int64(t.number("stated", -1, 20)),
+			Limit: fmt.Sprint("limit ", t.number("observed", 0, limits)), Size: int64(t.number("stated", -1, 20)),
 			Remaining: int64(t.number("remaining", -1, 20)), ResetIn: time.Duration(t.number("reset in", -1, 90)) * time.Second,
 		}}
 	}

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -20,14 +19,6 @@ type handle struct {
 	watch   atomic.Pointer[func([]store.ID)]
 	closed  atomic.Bool
 	oneShot bool // it ends with its one request
-	limits  []store.Limit
-	places  limitmap.Map // maps this session's limits to the pool's; guarded by the state's lock
-}
-
-// place maps the session's limits to the pool's. The state is locked.
-func (h *handle) place() {
-	there, inForce := h.state.core.Limits()
-	h.places = limitmap.Of(h.limits, there, inForce)
 }
 
 // newSession returns an unused session number. The state is locked.
@@ -75,12 +66,9 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 		if err != nil {
 			return err
 		}
-		h = &handle{state: st, session: session, limits: spec.Limits, oneShot: spec.OneShot}
+		h = &handle{state: st, session: session, oneShot: spec.OneShot}
 		st.sessions[h.session] = h
 		st.said.Add(session, &spec)
-		for _, each := range st.sessions { // the pool's limits may have changed order
-			each.place()
-		}
 		return nil
 	})
 	st.tell()
@@ -133,7 +121,7 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 			return err
 		}
 	}
-	err := h.state.apply(ctx, h, ops)
+	err := h.state.apply(ctx, ops)
 	for i := range ops {
 		if err == nil && ops[i].Kind == store.OpAcquire && ops[i].Result.State == store.Refused {
 			h.state.sweepSoon()
@@ -238,7 +226,7 @@ func (st *state) leave(ctx context.Context, h *handle) error {
 	}
 	st.tell()
 	if member && err == nil {
-		err = st.apply(context.Background(), nil, []store.Op{{Kind: store.OpTouch, ID: store.ID{Session: h.session}, Spent: true}})
+		err = st.apply(context.Background(), []store.Op{{Kind: store.OpTouch, ID: store.ID{Session: h.session}, Spent: true}})
 	}
 	for len(waiting) > 0 && err == nil {
 		n := min(len(waiting), store.MaxBatch)
@@ -246,7 +234,7 @@ func (st *state) leave(ctx context.Context, h *handle) error {
 		for i, id := range waiting[:n] {
 			ops[i] = store.Op{Kind: store.OpCancel, ID: id}
 		}
-		err = st.apply(context.Background(), nil, ops)
+		err = st.apply(context.Background(), ops)
 		waiting = waiting[n:]
 	}
 	return err

@@ -41,7 +41,7 @@ var magic = [8]byte{'S', 'L', 'U', 'I', 'C', 'E', 0, '\n'}
 
 // version changes with the layout of headers and journals, and with the decisions of the state machine: a journal
 // must be replayed by the code that wrote it.
-const version = 16
+const version = 17
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 

@@ -222,7 +222,7 @@ func TestWhatOthersAddedIsUndoneToo(t *testing.T) {
 		ops := make([]store.Op, 100)
 		for i := range ops {
 			ops[i] = ask("grower", 0, time.Minute)
-			ops[i].Amounts = [store.MaxLimits]int64{1}
+			ops[i].Amounts = []store.Amount{{Unit: "requests", N: 1}}
 		}
 		if err := other.Apply(ctx, ops); err != nil {
 			t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/flat"
-	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
 )
@@ -20,11 +19,7 @@ import (
 
 // Snapshot implements [store.Pool].
 func (h *handle) Snapshot(ctx context.Context) (s store.Snapshot, err error) {
-	err = h.look(ctx, func(p *pool.Pool, now store.Time) {
-		s = p.Snapshot(now)
-		there, inForce := p.Limits()
-		limitmap.Of(h.limits, there, inForce).Snapshot(&s)
-	})
+	err = h.look(ctx, func(p *pool.Pool, now store.Time) { s = p.Snapshot(now) })
 	return s, err
 }
 
@@ -37,10 +32,7 @@ func (h *handle) History(ctx context.Context, since store.Time) (past store.Hist
 // Foresee implements [store.Foreseer].
 func (h *handle) Foresee(ctx context.Context, ops []store.Op, _ time.Duration) error {
 	var failed error
-	err := h.look(ctx, func(p *pool.Pool, now store.Time) {
-		there, inForce := p.Limits()
-		failed = limitmap.Of(h.limits, there, inForce).Foresee(h.session, ops, func(ops []store.Op) error { return p.Foresee(now, ops) })
-	})
+	err := h.look(ctx, func(p *pool.Pool, now store.Time) { failed = p.Foresee(now, h.session, ops) })
 	return errors.Join(err, failed)
 }
 

@@ -62,9 +62,6 @@ func (st *state) move(ctx context.Context) error {
 				return err
 			}
 		}
-		for _, h := range st.sessions {
-			h.place()
-		}
 		return st.step(st.now(), []store.Op{{Kind: store.OpForget, ID: store.ID{Session: st.process << 16}}})
 	}))
 }

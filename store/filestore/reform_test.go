@@ -27,11 +27,7 @@ func TestALimitThatOthersLackKeepsItsCharges(t *testing.T) {
 	try := func(limits ...store.Limit) (granted bool) {
 		s, p := opened(t, dir, named(limits...))
 		defer s.Close()
-		op := ask("a", 0, time.Minute)
-		for i := range limits {
-			op.Amounts[i] = 1
-		}
-		ops := []store.Op{op}
+		ops := []store.Op{ask("a", 0, time.Minute)}
 		if err := p.Apply(context.Background(), ops); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +57,6 @@ func TestLimitsCanBeRenamedForEver(t *testing.T) {
 		l.Name = "limit" + string(rune('a'+i%26)) + string(rune('a'+i/26))
 		s, p := opened(t, dir, named(l))
 		ops := []store.Op{ask("a", 0, time.Minute)}
-		ops[0].Amounts[0] = 1
 		if err := p.Apply(context.Background(), ops); err != nil || ops[0].Result.State != store.Granted {
 			t.Fatalf("name %d: %v, %v", i, ops[0].Result.State, err)
 		}

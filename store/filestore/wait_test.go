@@ -29,7 +29,7 @@ var _ = role("queuer", func(k queuer) {
 	w := watch(p)
 	op := ask(k.Agent, time.Hour, k.TTL)
 	for i := range op.Amounts {
-		op.Amounts[i] = k.Amount
+		op.Amounts[i].N = k.Amount
 	}
 	ops := []store.Op{op}
 	if err := p.Apply(ctx, ops); err != nil {

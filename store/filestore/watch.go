@@ -191,7 +191,7 @@ func (st *state) missed(now store.Time) (ids []store.ID) {
 
 // look makes a step without operations, to grant what the passed time allows.
 func (st *state) look() {
-	if err := st.apply(context.Background(), nil, nil); err != nil {
+	if err := st.apply(context.Background(), nil); err != nil {
 		st.retry()
 		return
 	}

@@ -49,11 +49,8 @@ func specOf(limits ...store.Limit) store.Spec {
 
 // ask is an acquire that costs one of every limit.
 func ask(agent string, wait, ttl time.Duration) store.Op {
-	op := store.Op{Kind: store.OpAcquire, Agent: agent, Class: 2, Wait: wait, TTL: ttl}
-	for i := range op.Amounts {
-		op.Amounts[i] = 1
-	}
-	return op
+	one := []store.Amount{{Unit: "requests", N: 1}, {Unit: "tokens", N: 1}}
+	return store.Op{Kind: store.OpAcquire, Agent: agent, Class: 2, Wait: wait, TTL: ttl, Amounts: one}
 }
 
 // waiters lets goroutines wait for tickets of one session.

@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
 )
@@ -184,10 +183,9 @@ func (st *state) open(spec store.Spec, made bool) (*handle, error) {
 		}
 	}
 	st.lastSess++
-	h := &handle{state: st, session: st.lastSess, limits: spec.Limits}
+	h := &handle{state: st, session: st.lastSess}
 	st.sessions[h.session] = h
 	st.said.Add(h.session, &spec)
-	h.place()
 	return h, st.applyLocked(nil, nil) // new limits may admit or refuse waiting requests
 }
 
@@ -197,13 +195,7 @@ func (st *state) redefine(spec store.Spec) error {
 	if err := st.core.Reform(spec, alone); err != nil {
 		return err
 	}
-	if err := st.core.Settle(st.said.With(&spec)); err != nil {
-		return err
-	}
-	for _, h := range st.sessions {
-		h.place()
-	}
-	return nil
+	return st.core.Settle(st.said.With(&spec))
 }
 
 // close closes the pool. Sessions with waiting requests are notified and then find the pool closed.
@@ -246,11 +238,7 @@ func (st *state) applyLocked(h *handle, ops []store.Op) error {
 		return store.ErrClosed
 	}
 	now := st.clock.Now()
-	if h != nil && h.places != nil {
-		h.applyPlaced(now, ops)
-	} else {
-		st.step(now, ops)
-	}
+	st.step(now, ops)
 	if wake := st.core.Wake(); wake != 0 {
 		st.arm(now, wake)
 	}
@@ -339,30 +327,9 @@ func (b *bell) ring() {
 type handle struct {
 	state   *state
 	session uint64
-	limits  []store.Limit
 	watch   atomic.Pointer[func([]store.ID)]
 	// Guarded by the state's lock.
 	closed bool
-	places limitmap.Map // maps this session's limits to those of the pool
-}
-
-// place maps the session's limits to those of the pool.
-func (h *handle) place() {
-	there, inForce := h.state.core.Limits()
-	h.places = limitmap.Of(h.limits, there, inForce)
-}
-
-// applyPlaced runs one step for a session whose limits are in another order than the pool's.
-func (h *handle) applyPlaced(now store.Time, ops []store.Op) {
-	there := slices.Clone(ops)
-	for i := range there {
-		h.places.Op(&there[i])
-	}
-	h.state.step(now, there)
-	for i := range ops {
-		ops[i].ID, ops[i].Result = there[i].ID, there[i].Result
-		h.places.Result(&ops[i].Result)
-	}
 }
 
 // Apply implements [store.Pool].
@@ -400,7 +367,6 @@ func (h *handle) CollectTicket(id store.ID) (store.Result, error) {
 	op.Kind, op.ID = store.OpPoll, id
 	st.core.Collect(st.clock.Now(), op)
 	res := op.Result
-	h.places.Result(&res)
 	if st.core.Stirred() { // the ticket ended with its grant, so the next may go
 		return res, st.applyLocked(nil, nil)
 	}
@@ -428,9 +394,7 @@ func (h *handle) Snapshot(context.Context) (store.Snapshot, error) {
 	if st.closed || h.closed {
 		return store.Snapshot{}, store.ErrClosed
 	}
-	s := st.core.Snapshot(st.clock.Now())
-	h.places.Snapshot(&s)
-	return s, nil
+	return st.core.Snapshot(st.clock.Now()), nil
 }
 
 // Foresee implements [store.Foreseer].
@@ -441,7 +405,7 @@ func (h *handle) Foresee(_ context.Context, ops []store.Op, _ time.Duration) err
 	if st.closed || h.closed {
 		return store.ErrClosed
 	}
-	return h.places.Foresee(h.session, ops, func(ops []store.Op) error { return st.core.Foresee(st.clock.Now(), ops) })
+	return st.core.Foresee(st.clock.Now(), h.session, ops)
 }
 
 // Watches implements [store.Watcher]. It is always true: the store does not outlive its process.

@@ -102,7 +102,7 @@ func TestManyGoroutines(t *testing.T) {
 	}
 	for _, l := range snap.Limits {
 		if l.Used != 0 {
-			t.Errorf("limit %d of %q: %d used when all have left", l.Limit, l.Scope, l.Used)
+			t.Errorf("limit %s of %q: %d used when all have left", l.Limit, l.Scope, l.Used)
 		}
 	}
 }
@@ -151,7 +151,7 @@ func (w *worker) run(s store.Store, spec store.Spec, rounds int) {
 func (w *worker) round(i int) {
 	res := w.do(store.Op{
 		Kind: store.OpAcquire, Agent: fmt.Sprint("agent", w.id%6), Class: uint8(w.id % 3),
-		Amounts: [store.MaxLimits]int64{1, 1, 1}, Wait: -1, TTL: store.MaxTTL,
+		Amounts: []store.Amount{{Unit: "requests", N: 1}, {Unit: "tokens", N: 1}}, Wait: -1, TTL: store.MaxTTL,
 	})
 	if i%10 == 9 {
 		if _, err := w.pool.Snapshot(context.Background()); err != nil {
@@ -200,7 +200,7 @@ func TestQuickWaysMeanTheSame(t *testing.T) {
 	quick := p.(store.Quick)
 	ask := func() store.Result {
 		ops := []store.Op{{Kind: store.OpAcquire, Agent: "a", Wait: -1, TTL: time.Minute}}
-		ops[0].Amounts[0] = 1
+		ops[0].Amounts = []store.Amount{{Limit: "places", N: 1}}
 		if err := p.Apply(t.Context(), ops); err != nil {
 			t.Fatal(err)
 		}

@@ -83,13 +83,18 @@ func drawAlike(t *rapid.T, spec store.Spec, open *[]store.ID) (ops []store.Op) {
 		op.Class = uint8(rapid.IntRange(0, 1).Draw(t, "class")) //nolint:gosec // one of two
 		op.Wait = rapid.SampledFrom([]time.Duration{0, 0, -1}).Draw(t, "wait")
 		for i := range spec.Limits {
-			op.Amounts[i] = rapid.SampledFrom([]int64{0, 1, 1, 3}).Draw(t, "amount")
+			op.Amounts = append(op.Amounts, store.Amount{Limit: spec.Limits[i].Name, N: rapid.SampledFrom([]int64{0, 1, 1, 3}).Draw(t, "amount")})
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "many") {
 			ops = append(ops, op)
 		}
 	}
 	return ops
+}
+
+// amounts are of requests and tokens.
+func amounts(requests, tokens int64) []store.Amount {
+	return []store.Amount{{Unit: "requests", N: requests}, {Unit: "tokens", N: tokens}}
 }
 
 // An operation that follows a close of the same ticket in a request is carried out after it.
@@ -122,18 +127,18 @@ func TestWhatFollowsACloseIsDoneAfterIt(t *testing.T) {
 			}
 			return ops
 		}
-		ask := store.Op{Kind: store.OpAcquire, Agent: "a", TTL: time.Minute, Amounts: [store.MaxLimits]int64{1, 10}}
+		ask := store.Op{Kind: store.OpAcquire, Agent: "a", TTL: time.Minute, Amounts: amounts(1, 10)}
 		for range 2 { // agents that are not known yet go the long way
 			h.Advance(time.Second)
 			got := apply(ask, ask, ask)
 			a, b, c := got[0].ID, got[1].ID, got[2].ID
 			apply(
-				store.Op{Kind: store.OpClose, ID: a, Amounts: [store.MaxLimits]int64{1, 2}},
+				store.Op{Kind: store.OpClose, ID: a, Amounts: amounts(1, 2)},
 				store.Op{Kind: store.OpClose, ID: b},
 				store.Op{Kind: store.OpAnswer, ID: b, Verdict: store.VerdictOK},
-				store.Op{Kind: store.OpClose, ID: b, Amounts: [store.MaxLimits]int64{1, 3}},
+				store.Op{Kind: store.OpClose, ID: b, Amounts: amounts(1, 3)},
 				store.Op{Kind: store.OpAnswer, ID: c, Verdict: store.VerdictOK},
-				store.Op{Kind: store.OpClose, ID: c, Amounts: [store.MaxLimits]int64{1, 4}},
+				store.Op{Kind: store.OpClose, ID: c, Amounts: amounts(1, 4)},
 			)
 		}
 		snap, err := p.Snapshot(t.Context())

@@ -39,7 +39,7 @@ func TestAKilledMemberOfTheSameMachineLeavesItsShare(t *testing.T) {
 	for range 4 {
 		m := join(t, server.URL(), spec, redisstore.WithStateDir(dir))
 		op := ask(1)
-		op.Amounts[1], op.Tie = 1, store.TieBeat
+		op.Tie = store.TieBeat
 		m.must(op, store.Granted)
 		killed = append(killed, m)
 	}

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,9 +71,7 @@ func newRequest(h *handle, ops []store.Op) *request {
 	r.turn.Store(turnAsked)
 	r.ops = append(r.ops[:0], ops...)
 	for i := range r.ops {
-		if op := &r.ops[i]; len(op.Observed)+len(op.WaitsFor) > 0 { // the caller may leave and reuse its slices
-			op.Observed, op.WaitsFor = slices.Clone(op.Observed), slices.Clone(op.WaitsFor)
-		}
+		r.ops[i] = ops[i].Clone() // the caller may leave and reuse its slices
 	}
 	return r
 }

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/redisstore/internal/outage"
 	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
@@ -84,10 +83,11 @@ func (st *state) sendTwice(p pipe, blob string, at position, latest store.Time) 
 	}
 }
 
-// sendOwn makes a call with operations of the process itself, on the control pipe. The caller holds st.whole.
-func (st *state) sendOwn(ops []store.Op, at position) (r reply, unknown bool, err error) {
+// sendOwn makes a call with operations of the process itself for a pool with some limits, on the control pipe. The caller
+// holds st.whole.
+func (st *state) sendOwn(ops []store.Op, at position, l limits) (r reply, unknown bool, err error) {
 	st.control.seq++
-	b := &call{pipe: st.control}
+	b := &call{pipe: st.control, limits: l}
 	b.write(ops)
 	text, unknown, err := st.sendTwice(b.pipe, b.blob, at, 0)
 	if err == nil {
@@ -126,9 +126,9 @@ type conn struct {
 type call struct {
 	pipe
 	reqs    []*request
-	places  []limitmap.Map // of each request
-	form    batch          // the operations of all requests, in the form of the script
-	blob    string         // form, encoded
+	limits  limits // of the pool
+	form    batch  // the operations of all requests, in the form of the script
+	blob    string // form, encoded
 	at      position
 	latest  store.Time    // the script refuses the call if its clock is later
 	sent    time.Duration // uptime of the first attempt
@@ -149,7 +149,7 @@ type reply struct {
 func (c *conn) carryOut(reqs []*request) {
 	st := c.state
 	c.seq++
-	b := &call{pipe: c.pipe, reqs: reqs, places: make([]limitmap.Map, len(reqs)), sent: uptime()}
+	b := &call{pipe: c.pipe, reqs: reqs, sent: uptime()}
 	began := b.sent
 	for tries := 0; ; tries++ {
 		if tries > 0 {
@@ -204,47 +204,38 @@ func (st *state) encode(b *call, up time.Duration) {
 	st.mu.Lock()
 	b.at = position{st.version, st.epoch, st.sequence}
 	b.had = st.had
+	b.limits = st.limits()
 	if b.latest = 0; !st.store.fixed {
 		b.latest = st.clock.latest(up, 4*st.patience())
 	}
 	st.mu.Unlock()
-	b.form = st.newBatch()
-	for i, q := range b.reqs {
-		if q.handle != nil {
-			b.places[i] = *q.handle.places.Load()
-			if !st.store.fixed {
-				q.stayAlive()
-			}
+	b.form = batch{long: st.store.longWay, apart: b.limits.apart()}
+	for _, q := range b.reqs {
+		if q.handle != nil && !st.store.fixed {
+			q.stayAlive()
 		}
 		for k := range q.ops {
-			op := &q.ops[k]
-			if b.places[i] != nil {
-				there := *op
-				op = &there
-				b.places[i].Op(op)
-			}
-			b.form.add(op, k == 0)
+			op := b.limits.op(q.ops[k])
+			b.form.add(&op, k == 0)
 		}
 	}
 	b.blob = string(b.form.bytes())
 }
 
-func (st *state) newBatch() batch {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	limits := st.proc.Spec().Limits
-	b := batch{long: st.store.longWay, limits: len(limits)}
-	for i := range limits {
-		b.apart = b.apart || limits[i].Per&store.PerAgent != 0
+// limits returns the limits of the pool as it is known. The caller holds st.mu.
+func (st *state) limits() (l limits) {
+	if st.known != nil {
+		l = limitsOf(st.known)
 	}
-	return b
+	return l
 }
 
-// write is encode for operations of the process itself, whose amounts are already in the order of the pool's limits.
+// write is encode for operations of the process itself.
 func (b *call) write(ops []store.Op) {
 	b.ops, b.form = ops, batch{}
 	for i := range ops {
-		b.form.add(&ops[i], false)
+		op := b.limits.op(ops[i])
+		b.form.add(&op, false)
 	}
 	b.blob = string(b.form.bytes())
 }
@@ -277,10 +268,8 @@ func (b *call) read(text string) (r reply, err error) {
 		}
 	}
 	b.form.results(&in, r.now, func(i int) *store.Result { return into[i] })
-	for i, q := range b.reqs {
-		for k := range q.ops {
-			b.places[i].Result(&q.ops[k].Result)
-		}
+	for _, res := range into {
+		res.Reason.Limit = b.limits.name(res.Reason.Limit)
 	}
 	return r, in.err()
 }
@@ -300,10 +289,10 @@ func (st *state) done(b *call, r *reply) {
 	var told []store.ID
 	st.mu.Lock()
 	st.had = st.had.later(answered{b.id, b.seq, r.epoch, r.sequence, b.sent})
-	for i, q := range b.reqs {
+	for _, q := range b.reqs {
 		left := !q.turn.CompareAndSwap(turnAsked, turnAnswered)
 		if q.handle != nil {
-			undo = append(undo, st.proc.Note(&q.handle.Session, q.ops, b.places[i], left)...)
+			undo = append(undo, st.proc.Note(&q.handle.Session, q.ops, left)...)
 		}
 	}
 	if st.lost != nil { // tickets that begin to wait now compete for the share

@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -72,7 +71,7 @@ func FuzzLists(f *testing.F) {
 // replied is a batch of some operations with an answer to it.
 func replied(text string, n uint8, long bool) ([]store.Op, reply, error) {
 	ops := make([]store.Op, n%8)
-	b := &call{form: batch{long: long}, reqs: []*request{{ops: ops}}, places: make([]limitmap.Map, 1)}
+	b := &call{form: batch{long: long}, reqs: []*request{{ops: ops}}}
 	for i := range ops {
 		ops[i] = store.Op{Kind: store.OpAcquire, Agent: "a"}
 		if i%3 == 2 {

@@ -24,7 +24,7 @@ func TestGlancesAtALargePoolShareAReading(t *testing.T) {
 	for at := 0; at < agents; at += 250 {
 		ops := make([]store.Op, 250)
 		for i := range ops {
-			ops[i] = store.Op{Kind: store.OpAcquire, Agent: fmt.Sprint("agent-", at+i), TTL: time.Minute, Amounts: [store.MaxLimits]int64{1}}
+			ops[i] = store.Op{Kind: store.OpAcquire, Agent: fmt.Sprint("agent-", at+i), TTL: time.Minute, Amounts: []store.Amount{{Unit: "requests", N: 1}}}
 		}
 		if err := m.pool.Apply(t.Context(), ops); err != nil {
 			t.Fatal(err)

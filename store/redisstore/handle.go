@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/internal/reading"
 	"github.com/sluicehq/sluice/store"
@@ -20,7 +19,6 @@ type handle struct {
 	state  *state
 	watch  atomic.Pointer[func([]store.ID)]
 	alarm  atomic.Pointer[func(store.Outage, bool)]
-	places atomic.Pointer[limitmap.Map] // of this session's limits in the pool
 	closed atomic.Bool
 }
 
@@ -45,7 +43,6 @@ func (st *state) newHandle(spec store.Spec) *handle {
 	h.Member = spec.OnFailure == store.FailShare && !spec.OneShot && !spec.ReadOnly && !st.store.fixed
 	st.sessions[session] = h
 	st.said.Add(session, &spec)
-	h.place()
 	if !spec.OneShot && !spec.ReadOnly {
 		if !st.resident.Swap(true) && !st.store.fixed && !st.closed {
 			st.running.Go(st.show)
@@ -55,13 +52,6 @@ func (st *state) newHandle(spec store.Spec) *handle {
 	st.proc.Join(&h.Session)
 	st.keep()
 	return h
-}
-
-// place maps the session's limits to the pool's. The caller holds st.mu.
-func (h *handle) place() {
-	there, inForce := h.state.known.Limits()
-	p := limitmap.Of(h.Spec.Limits, there, inForce)
-	h.places.Store(&p)
 }
 
 // Apply implements [store.Pool].
@@ -128,11 +118,7 @@ func (h *handle) snapshot(ctx context.Context, glance bool) (s store.Snapshot, e
 			return share(last.Age-last.Took, last.Took)
 		}
 	}
-	err = h.look(ctx, use, func(p *pool.Pool, now store.Time) {
-		s = p.Snapshot(now)
-		there, inForce := p.Limits()
-		limitmap.Of(h.Spec.Limits, there, inForce).Snapshot(&s)
-	})
+	err = h.look(ctx, use, func(p *pool.Pool, now store.Time) { s = p.Snapshot(now) })
 	return s, err
 }
 
@@ -151,10 +137,7 @@ func (h *handle) Foresee(ctx context.Context, ops []store.Op, within time.Durati
 		}
 		return reading.Refuse
 	}
-	err := h.look(ctx, recent, func(p *pool.Pool, now store.Time) {
-		there, inForce := p.Limits()
-		failed = limitmap.Of(h.Spec.Limits, there, inForce).Foresee(h.ID, ops, func(ops []store.Op) error { return p.Foresee(now, ops) })
-	})
+	err := h.look(ctx, recent, func(p *pool.Pool, now store.Time) { failed = p.Foresee(now, h.ID, ops) })
 	return errors.Join(err, failed)
 }
 

@@ -121,7 +121,6 @@ func (st *state) met(ctx context.Context, v view, jumped *position) (bool, error
 	case stale:
 		return false, nil
 	case !v.exists:
-		spec.Limits = st.distinct(spec.Limits)
 		return false, st.make(ctx, &spec, v)
 	case v.epoch > epoch:
 		if said, err := st.assert(v); !said || err != nil {
@@ -132,36 +131,6 @@ func (st *state) met(ctx context.Context, v view, jumped *position) (bool, error
 	}
 	err := st.learn(v)
 	return err == nil, err
-}
-
-// distinct keeps one limit of each name, preferring those that sessions of this process have.
-func (st *state) distinct(limits []store.Limit) []store.Limit {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	var out []store.Limit
-	for _, l := range limits {
-		i := slices.IndexFunc(out, func(o store.Limit) bool { return o.Name == l.Name })
-		switch {
-		case i < 0:
-			out = append(out, l)
-		case st.has(&l):
-			out[i] = l
-		}
-	}
-	return out
-}
-
-// has reports whether a session of this process has the same limit. The caller holds st.mu.
-func (st *state) has(l *store.Limit) bool {
-	for _, h := range st.sessions {
-		for i := range h.Spec.Limits {
-			m := &h.Spec.Limits[i]
-			if m.Name == l.Name && m.Kind == l.Kind && m.Window == l.Window && m.Per == l.Per && m.Guard == l.Guard && m.Late == l.Late && m.Unit == l.Unit {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // heal begins a new epoch of the pool, unless another process has done so first.
@@ -189,7 +158,8 @@ func (st *state) assert(v view) (said bool, err error) {
 		return true, nil
 	}
 	st.clock = v.clock // even if the server's clock was put forward
-	if err := st.readSpec(v.text); err != nil {
+	known, err := st.readLimits(v)
+	if err != nil {
 		st.mu.Unlock()
 		return false, err
 	}
@@ -197,7 +167,7 @@ func (st *state) assert(v view) (said bool, err error) {
 	at := position{v.version, v.epoch, v.sequence}
 	st.mu.Unlock()
 	for chunk := range slices.Chunk(ops, maxTogether) {
-		r, _, err := st.sendOwn(chunk, at)
+		r, _, err := st.sendOwn(chunk, at, limitsOf(known))
 		if err != nil {
 			return false, st.trouble(err) // sending it again does no harm: all operations have ids
 		}

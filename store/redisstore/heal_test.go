@@ -40,9 +40,9 @@ func TestLostMemoryIsNoticed(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			server := redisrun.New(t)
-			spec := passing(guarded(10), store.Limit{Name: "slots", Kind: store.Concurrency, Unit: "requests", Size: 3})
+			spec := passing(guarded(10), store.Limit{Name: "slots", Kind: store.Concurrency, Unit: "places", Size: 3})
 			both := ask(2)
-			both.Amounts[1] = 1
+			both.Amounts = append(both.Amounts, store.Amount{Limit: "slots", N: 1})
 			a, b := join(t, server.URL(), spec), join(t, server.URL(), spec)
 			held := a.must(both, store.Granted)
 			other := b.must(both, store.Granted)

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluicehq/sluice/internal/oplog"
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/redisstore/internal/outage"
@@ -63,7 +62,7 @@ const maxTries = 50
 var format = func() string {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%+v", layout)
-	return fmt.Sprintf("10-%x", h.Sum64())
+	return fmt.Sprintf("11-%x", h.Sum64())
 }()
 
 // errFormat reports a pool that another version of Sluice made in another layout.
@@ -178,17 +177,14 @@ func (st *state) make(ctx context.Context, spec *store.Spec, v view) error {
 	return err // another process may have created it first: the caller reads the pool again
 }
 
-// learn records the limits, version, epoch and sequence that v shows, and maps every session's limits anew.
+// learn records the limits, version, epoch and sequence that v shows.
 func (st *state) learn(v view) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.known == nil || st.version != v.version || st.epoch != v.epoch {
-		if err := st.readSpec(v.text); err != nil {
-			return err
-		}
-		known, err := pool.FromSpec(v.text, v.once)
+		known, err := st.readLimits(v)
 		if err != nil {
-			return st.damaged(err.Error(), err)
+			return err
 		}
 		st.known = known
 	}
@@ -196,21 +192,17 @@ func (st *state) learn(v view) error {
 		st.sequence = v.sequence
 	}
 	st.version, st.epoch = v.version, v.epoch
-	for _, h := range st.sessions {
-		h.place()
-	}
 	return nil
 }
 
-// readSpec records the spec of the pool. Records kept by limit move with their limits. The caller holds st.mu.
-func (st *state) readSpec(text string) error {
-	spec, err := oplog.DecodeSpec([]byte(text))
+// readLimits returns a pool with the limits that v shows, and tells the outage decider. The caller holds st.mu.
+func (st *state) readLimits(v view) (*pool.Pool, error) {
+	known, err := pool.FromSpec(v.text, v.once)
 	if err != nil {
-		err = fmt.Errorf("the pool's limits cannot be read: %w", err)
-		return st.damaged(err.Error(), err)
+		return nil, st.damaged(err.Error(), err)
 	}
-	st.proc.Learn(spec)
-	return nil
+	st.proc.Learn(known.Stated())
+	return known, nil
 }
 
 // reform gives the pool the limits of spec. It returns true if the pool has them already; otherwise the caller reads the

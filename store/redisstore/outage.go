@@ -150,7 +150,7 @@ func (st *state) decideLocked(h *handle, ops []store.Op) (told []store.ID, err e
 		return nil, st.lost.error()
 	}
 	now := st.nowLocked()
-	if !st.proc.Decide(&h.Session, *h.places.Load(), ops, now) {
+	if !st.proc.Decide(&h.Session, ops, now) {
 		return nil, store.Kept(st.lost.error())
 	}
 	return st.serveLocked(now), nil
@@ -217,11 +217,11 @@ func (st *state) tryBack() bool {
 	}
 	st.mu.Lock()
 	back := st.proc.Return(st.nowLocked())
-	at := position{st.version, st.epoch, st.sequence}
+	at, limits := position{st.version, st.epoch, st.sequence}, st.limits()
 	st.mu.Unlock()
 	sent := uptime()
 	for n := 0; n < len(back.Ops); n += maxTogether {
-		r, unknown, err := st.sendOwn(back.Ops[n:min(n+maxTogether, len(back.Ops))], at)
+		r, unknown, err := st.sendOwn(back.Ops[n:min(n+maxTogether, len(back.Ops))], at, limits)
 		if err != nil || r.what != "ok" {
 			if unknown { // nothing to undo: all operations have ids, so the next attempt repeats them safely
 				st.mu.Lock()

@@ -89,7 +89,7 @@ func TestGarbageInAPoolIsNamedAndRepaired(t *testing.T) {
 						return store.Result{}, err
 					}
 					ops := []store.Op{{Kind: store.OpAcquire, Agent: "a", Spent: true, TTL: time.Second}}
-					ops[0].Amounts[0] = 1
+					ops[0].Amounts = []store.Amount{{Unit: "requests", N: 1}}
 					err = p.Apply(t.Context(), ops)
 					return ops[0].Result, errors.Join(err, p.Close())
 				}
@@ -182,7 +182,7 @@ func TestGarbageInKeptRepliesIsThrownAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	ops := []store.Op{{Kind: store.OpAcquire, Agent: "a", Spent: true, TTL: time.Second}}
-	ops[0].Amounts[0] = 1
+	ops[0].Amounts = []store.Amount{{Unit: "requests", N: 1}}
 	if err := p.Apply(t.Context(), ops); err != nil || ops[0].Result.State != store.Granted {
 		t.Errorf("%+v, %v", ops[0].Result, err)
 	}

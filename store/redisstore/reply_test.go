@@ -133,23 +133,22 @@ func TestComingBackMayFail(t *testing.T) {
 			m := join(t, c.url(), failing(store.FailShare, brief(10), slotsOf(100)))
 			watch := join(t, server.URL(), passing(brief(10), slotsOf(100)))
 			m.joined()
-			both := func() store.Op { op := ask(1); op.Amounts[1] = 1; return op }
-			mine := m.must(both(), store.Granted)
+			mine := m.must(ask(1), store.Granted)
 			for range 3 {
-				m.close(m.must(both(), store.Granted))
+				m.close(m.must(ask(1), store.Granted))
 			}
 			c.block(true)
 			await(t, "it is cut off", m.lost)
 			// It has charged four places of one limit, and of the other one: that one it may use again.
 			m.close(mine)
 			var ids []store.ID
-			first := m.must(waiting(both()), store.Waiting)
+			first := m.must(waiting(ask(1)), store.Waiting)
 			if s := m.collect(first); s != store.Granted {
 				t.Fatalf("it is %v", s)
 			}
 			ids = append(ids, first)
 			for range 2 {
-				ids = append(ids, m.must(waiting(both()), store.Waiting))
+				ids = append(ids, m.must(waiting(ask(1)), store.Waiting))
 			}
 			c.swallow(skip, 3)
 			c.block(false)

@@ -87,9 +87,7 @@ func (m *member) open(spec store.Spec) store.Pool {
 }
 
 func ask(n int64) store.Op {
-	op := store.Op{Kind: store.OpAcquire, Agent: "a", TTL: time.Minute}
-	op.Amounts[0] = n
-	return op
+	return store.Op{Kind: store.OpAcquire, Agent: "a", TTL: time.Minute, Amounts: []store.Amount{{Unit: "requests", N: n}}}
 }
 
 func waiting(op store.Op) store.Op {

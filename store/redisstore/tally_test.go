@@ -34,14 +34,14 @@ func TestSendsAreCountedThoughTheScriptForgets(t *testing.T) {
 		for range n {
 			var ops []store.Op
 			for a := range agents {
-				ops = append(ops, store.Op{Kind: store.OpAcquire, Agent: fmt.Sprint("agent", a), TTL: time.Minute, Amounts: [store.MaxLimits]int64{10}})
+				ops = append(ops, store.Op{Kind: store.OpAcquire, Agent: fmt.Sprint("agent", a), TTL: time.Minute, Amounts: []store.Amount{{Unit: "tokens", N: 10}}})
 			}
 			for range 2 {
 				if err := p.Apply(t.Context(), ops); err != nil {
 					t.Fatal(err)
 				}
 				for i := range ops {
-					ops[i] = store.Op{Kind: store.OpClose, ID: ops[i].Result.ID, Amounts: [store.MaxLimits]int64{3}}
+					ops[i] = store.Op{Kind: store.OpClose, ID: ops[i].Result.ID, Amounts: []store.Amount{{Unit: "tokens", N: 3}}}
 				}
 			}
 			sent++

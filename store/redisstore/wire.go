@@ -26,6 +26,9 @@ type piece struct {
 	size uintptr // of a slice's element
 }
 
+// limitKind is the kind of a field with the name of a limit, which the script knows by its number.
+const limitKind = reflect.Invalid
+
 var (
 	opPieces     = piecesOf(reflect.TypeFor[store.Op](), 0, nil)
 	resultPieces = piecesOf(reflect.TypeFor[store.Result](), 0, nil)
@@ -36,6 +39,10 @@ func piecesOf(t reflect.Type, at uintptr, list []piece) []piece {
 	case reflect.Struct:
 		for i := range t.NumField() {
 			f := t.Field(i)
+			if f.Name == "Limit" && f.Type.Kind() == reflect.String {
+				list = append(list, piece{at: at + f.Offset, kind: limitKind})
+				continue
+			}
 			list = piecesOf(f.Type, at+f.Offset, list)
 		}
 		return list
@@ -56,7 +63,6 @@ func piecesOf(t reflect.Type, at uintptr, list []piece) []piece {
 type batch struct {
 	long    bool   // do not use the fast path
 	apart   bool   // a limit is per agent, so a lot holds acquires of one agent only
-	limits  int    // how many limits the pool has; 0: unknown
 	asks    bool   // the request being added contains an acquire
 	serial  bool   // a request has several acquires, whose tickets are numbered in order
 	request int    // the index in ops at which the request being added begins
@@ -107,7 +113,7 @@ type end struct {
 	answer, close int
 }
 
-// add adds an operation whose amounts are in the order of the pool's limits. first marks the first operation of a request:
+// add adds an operation with the numbers of limits. first marks the first operation of a request:
 // order matters only within a request.
 func (b *batch) add(op *store.Op, first bool) {
 	b.serial = b.serial || b.asks && !first && op.Kind == store.OpAcquire
@@ -153,8 +159,8 @@ func isFast(op *store.Op) bool {
 
 // canAsk reports whether a pool.Lot can express all of an acquire.
 func canAsk(op *store.Op) bool {
-	for _, n := range op.Amounts {
-		if n < 0 || n > store.MaxAmount {
+	for i := range op.Amounts {
+		if op.Amounts[i].N < 0 {
 			return false
 		}
 	}
@@ -231,7 +237,7 @@ func (b *batch) end(i int, op *store.Op) {
 		if i > 0 && b.ops[i-1].Kind == store.OpAnswer && b.ops[i-1].ID == op.ID {
 			e.answer = i - 1
 		}
-		used = op.Amounts != [store.MaxLimits]int64{}
+		used = len(op.Amounts) > 0
 	}
 	for k := range b.ends {
 		if g := &b.ends[k]; g.session == op.ID.Session && g.answers == (e.answer >= 0) && g.closes == (e.close >= 0) && g.used == used {
@@ -242,18 +248,11 @@ func (b *batch) end(i int, op *store.Op) {
 	b.ends = append(b.ends, ends{op.ID.Session, e.answer >= 0, e.close >= 0, used, []end{e}})
 }
 
-// widthOf returns how many amounts to send per operation: those after the last one that is not zero are left out.
+// widthOf returns how many amounts to send per operation: those after the last one that is stated are left out.
 func (b *batch) widthOf(ops int, of func(k int) *store.Op) (width int) {
-	most := store.MaxLimits
-	if b.limits > 0 {
-		most = b.limits
-	}
 	for k := range ops {
-		op := of(k)
-		for n := most; n > width; n-- {
-			if op.Amounts[n-1] != 0 {
-				width = n
-			}
+		for _, a := range of(k).Amounts {
+			width = max(width, int(a.Limit[0])+1)
 		}
 	}
 	return width
@@ -288,9 +287,7 @@ func (b *batch) appendLot(out []byte, item int, ops []int) []byte {
 	}
 	out = appendArray(out, len(ops)*width)
 	for part, i := range ops {
-		for _, n := range b.ops[i].Amounts[:width] {
-			out = appendInt(out, n)
-		}
+		out = appendAmounts(out, b.ops[i].Amounts, width, 0)
 		b.forms = append(b.forms, form{op.ID, i, item, part, askForm})
 	}
 	return out
@@ -314,12 +311,7 @@ func (b *batch) appendEnds(out []byte, item int) []byte {
 	out = appendArray(out, len(e.list)*width)
 	for part, t := range e.list {
 		if t.close >= 0 {
-			for _, n := range b.ops[t.close].Amounts[:width] {
-				if n > store.MaxAmount {
-					n = -1
-				}
-				out = appendInt(out, n)
-			}
+			out = appendAmounts(out, b.ops[t.close].Amounts, width, -1)
 		}
 		if t.answer >= 0 {
 			b.forms = append(b.forms, form{b.ops[t.answer].ID, t.answer, item, part, answerForm})
@@ -329,6 +321,23 @@ func (b *batch) appendEnds(out []byte, item int) []byte {
 		}
 	}
 	return out
+}
+
+// appendAmounts appends amounts by limit. Those that are not stated become unstated.
+func appendAmounts(b []byte, amounts []store.Amount, width int, unstated int64) []byte {
+	var all [store.MaxLimits]int64
+	for i := range all {
+		all[i] = unstated
+	}
+	for _, a := range amounts {
+		if a.N <= store.MaxAmount {
+			all[a.Limit[0]] = a.N
+		}
+	}
+	for _, n := range all[:width] {
+		b = appendInt(b, n)
+	}
+	return b
 }
 
 func appendOp(b []byte, op *store.Op) []byte {
@@ -354,7 +363,7 @@ func (b *batch) results(in *reader, now store.Time, into func(i int) *store.Resu
 		if f.item > items || f.item == items && f.part >= parts {
 			in.result(r)
 		} else {
-			*r = store.Result{State: store.Granted, ID: f.id, Now: now, Reason: store.Reason{Limit: -1}}
+			*r = store.Result{State: store.Granted, ID: f.id, Now: now}
 			switch f.kind {
 			case askForm:
 				if f.part == 0 {
@@ -378,6 +387,12 @@ func appendPieces(b []byte, p unsafe.Pointer, list []piece) []byte {
 		switch x.kind {
 		case reflect.String:
 			b = appendString(b, *(*string)(at))
+		case limitKind:
+			if limit := *(*string)(at); limit == "" {
+				b = appendString(b, "")
+			} else {
+				b = appendInt(b, int64(limit[0]))
+			}
 		case reflect.Slice:
 			s := (*[]byte)(at) // stands for any slice: only its length and data pointer are read
 			b = appendArray(b, len(*s))
@@ -552,10 +567,27 @@ func (r *reader) wide(c uint64) int64 {
 	return 0
 }
 
+// limit reads the number of a limit, or an empty string.
+func (r *reader) limit() string {
+	if len(r.b) > 0 && r.b[0] == 0xa0 {
+		return r.text()
+	}
+	n := r.int()
+	if n < 0 || n >= store.MaxLimits {
+		r.bad = true
+		return ""
+	}
+	return numbers[n]
+}
+
 // result reads one operation's result.
 func (r *reader) result(into *store.Result) {
 	for k := range resultPieces {
 		x := &resultPieces[k]
+		if x.kind == limitKind {
+			*(*string)(unsafe.Add(unsafe.Pointer(into), x.at)) = r.limit()
+			continue
+		}
 		setInt(unsafe.Add(unsafe.Pointer(into), x.at), x.kind, r.int())
 	}
 }

@@ -76,7 +76,10 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 	if slices.ContainsFunc(ops, func(op store.Op) bool { return isLocal(op.ID) }) {
 		return h.applyMixed(ctx, ops)
 	}
-	r := &request{ops: slices.Clone(ops), done: make(chan struct{})}
+	r := &request{ops: make([]store.Op, len(ops)), done: make(chan struct{})}
+	for i := range ops {
+		r.ops[i] = ops[i].Clone() // the caller may leave and reuse its slices
+	}
 	if err := h.enqueue(r); err != nil {
 		if errors.Is(err, errLost) {
 			return h.alone(ops)

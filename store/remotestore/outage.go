@@ -166,7 +166,7 @@ func (h *handle) applyMixed(ctx context.Context, ops []store.Op) error {
 	}
 	for i := range ops {
 		if op := &ops[i]; isLocal(op.ID) {
-			op.Result = store.Result{State: store.Ended, ID: op.ID, Now: h.Now(), Reason: store.Reason{Limit: -1}}
+			op.Result = store.Result{State: store.Ended, ID: op.ID, Now: h.Now()}
 			if op.Kind == store.OpAnswer || op.Kind == store.OpPoll {
 				op.Result.State = store.Granted
 			}
@@ -188,7 +188,7 @@ func (h *handle) stillWait(ops []store.Op) bool {
 	}
 	for i := range ops {
 		h.waiting[ops[i].ID] = struct{}{}
-		ops[i].Result = store.Result{State: store.Waiting, ID: ops[i].ID, Now: h.Now(), Reason: store.Reason{Code: store.CodeStore, Limit: -1}}
+		ops[i].Result = store.Result{State: store.Waiting, ID: ops[i].ID, Now: h.Now(), Reason: store.Reason{Code: store.CodeStore}}
 	}
 	return len(ops) > 0
 }
@@ -239,7 +239,7 @@ func (h *handle) alone(ops []store.Op) error {
 	now := h.Now()
 	for i := range ops {
 		op := &ops[i]
-		op.Result = store.Result{State: store.Granted, ID: op.ID, Now: now, GrantedAt: now, Reason: store.Reason{Limit: -1}}
+		op.Result = store.Result{State: store.Granted, ID: op.ID, Now: now, GrantedAt: now}
 		switch op.Kind {
 		case store.OpAcquire:
 			h.local++

@@ -210,9 +210,7 @@ func (r *rig) open(spec store.Spec) store.Pool {
 
 // ask is an acquire of one place.
 func ask(wait time.Duration) store.Op {
-	op := store.Op{Kind: store.OpAcquire, Agent: "a", Wait: wait, TTL: time.Hour}
-	op.Amounts[0] = 1
-	return op
+	return store.Op{Kind: store.OpAcquire, Agent: "a", Wait: wait, TTL: time.Hour, Amounts: []store.Amount{{Unit: "requests", N: 1}}}
 }
 
 func (r *rig) do(p store.Pool, op store.Op) store.Result {

@@ -382,7 +382,7 @@ func (h *handle) sayLater(ops ...store.Op) {
 				if op.ID.Session == 0 {
 					op.ID.Session = h.session
 				}
-				h.later = append(h.later, op)
+				h.later = append(h.later, op.Clone())
 			}
 		}
 	}

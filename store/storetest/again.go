@@ -250,7 +250,8 @@ func members(s *suite) {
 		other := join(m.T, m.harness, spec(rolling(100, time.Minute), slots(10), slots(1)))
 		other.take(want("a", 1, 1, 1))
 		other.refused(want("a", 1, 1, 1).try(), store.CodeLimit)
-		m.refused(want("a", 1, 1).try(), store.CodeLimit) // the limit counts for every member, by what its requests take in the same unit
+		m.take(want("a", 1)) // it does not know the limit, and asks for one of its own
+		m.refused(want("a").unit("requests", 1).try(), store.CodeLimit)
 	})
 	s.test("a limit that shrinks below what a waiter wants sends it away", base(100), func(m *member) {
 		m.take(want("a", 60, 1))

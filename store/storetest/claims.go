@@ -143,7 +143,7 @@ func claims(s *suite) {
 	), func(m *member) {
 		id := m.take(want("a", 1, 1))
 		big, small := m.queue(want("b", 500, 1)), m.queue(want("c", 1, 1))
-		m.answered(store.Op{ID: id, Verdict: store.VerdictOK, Observed: []store.Observed{{Limit: 0, Size: 100, Remaining: -1, ResetIn: -1}}})
+		m.answered(store.Op{ID: id, Verdict: store.VerdictOK, Observed: []store.Observed{{Limit: place(0), Size: 100, Remaining: -1, ResetIn: -1}}})
 		m.close(id)
 		m.collect()
 		m.exactly(small, 0)

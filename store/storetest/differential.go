@@ -189,7 +189,7 @@ func (tr *trace) compare() {
 	}
 	for _, s := range l.Limits {
 		if s.Used < 0 || s.Outstanding < 0 || s.Outside < 0 || s.Outside > s.Used {
-			tr.Fatalf("limit %d of %q: used %d, outstanding %d, outside %d", s.Limit, s.Scope, s.Used, s.Outstanding, s.Outside)
+			tr.Fatalf("limit %s of %q: used %d, outstanding %d, outside %d", s.Limit, s.Scope, s.Used, s.Outstanding, s.Outside)
 		}
 	}
 	tr.compareHistory()
@@ -274,9 +274,9 @@ func (tr *trace) settle() {
 			tr.Fatalf("%d in flight and %d waiting when all is over", snap.InFlight, len(snap.Queue))
 		}
 		for _, l := range snap.Limits {
-			drains := l.Size > 0 || tr.spec.Limits[l.Limit].Kind != store.Bucket // without a known rate it does not drain
+			drains := l.Size > 0 || tr.kindOf(l.Limit) != store.Bucket // without a known rate it does not drain
 			if l.Used != 0 && drains || l.Outstanding != 0 {
-				tr.Fatalf("limit %d of %q: used %d, outstanding %d when all is over", l.Limit, l.Scope, l.Used, l.Outstanding)
+				tr.Fatalf("limit %s of %q: used %d, outstanding %d when all is over", l.Limit, l.Scope, l.Used, l.Outstanding)
 			}
 		}
 	}
@@ -459,9 +459,26 @@ func (tr *trace) drawOp(session int) store.Op {
 	return op
 }
 
+func (tr *trace) kindOf(limit string) store.Kind {
+	return tr.spec.Limits[slices.IndexFunc(tr.spec.Limits, func(l store.Limit) bool { return l.Name == limit })].Kind
+}
+
+// drawAmounts states amounts of units, of single limits, and of what the pool does not have.
 func (tr *trace) drawAmounts(op *store.Op, least int64) {
+	amount := func() int64 { return rapid.SampledFrom([]int64{least, 0, 1, 1, 2, 7}).Draw(tr.T, "amount") }
 	for i := range tr.spec.Limits {
-		op.Amounts[i] = rapid.SampledFrom([]int64{least, 0, 1, 1, 2, 7}).Draw(tr.T, "amount")
+		l := &tr.spec.Limits[i]
+		switch rapid.IntRange(0, 9).Draw(tr.T, "states") {
+		case 0:
+			op.Amounts = append(op.Amounts, store.Amount{Unit: l.Unit, N: amount()})
+		case 1:
+			op.Amounts = append(op.Amounts, store.Amount{Unit: "other", Limit: l.Name, N: amount()})
+		case 2:
+			op.Amounts = append(op.Amounts, store.Amount{Unit: l.Unit, Limit: "other", N: amount()})
+		case 3:
+		default:
+			op.Amounts = append(op.Amounts, store.Amount{Limit: l.Name, N: amount()})
+		}
 	}
 }
 
@@ -470,7 +487,7 @@ func (tr *trace) drawObserved(op *store.Op) {
 		return
 	}
 	op.Observed = []store.Observed{{
-		Limit:     rapid.IntRange(0, len(tr.spec.Limits)-1).Draw(tr.T, "limit"),
+		Limit:     tr.spec.Limits[rapid.IntRange(0, len(tr.spec.Limits)-1).Draw(tr.T, "limit")].Name,
 		Size:      rapid.SampledFrom([]int64{-1, 5, 20, 500}).Draw(tr.T, "stated"),
 		Remaining: rapid.OneOf(rapid.SampledFrom([]int64{-1, 0, 3, 15}), rapid.Int64Range(0, 500)).Draw(tr.T, "remaining"),
 		ResetIn:   rapid.SampledFrom([]time.Duration{-1, 0, time.Second, 30 * time.Second, 10 * time.Minute}).Draw(tr.T, "reset"),

@@ -198,7 +198,7 @@ func shares(s *suite) {
 		m.pass(20 * time.Second)
 		all := used[0].granted + 10*used[1].granted + 3*used[2].granted
 		for c, weight := range []float64{40, 35, 25} {
-			cost := float64(used[c].req.op.Amounts[0])
+			cost := float64(used[c].req.op.Amounts[0].N)
 			m.about(fmt.Sprint("class ", c), float64(used[c].granted)*cost, float64(all)*weight/100)
 		}
 	})

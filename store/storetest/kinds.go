@@ -156,18 +156,52 @@ func several(s *suite) {
 		}
 		m.take(all)
 		for i := range store.MaxLimits {
-			if res := m.refused(want("b").costs(i, 1).try(), store.CodeLimit); int(res.Reason.Limit) != i {
-				m.Errorf("refused for limit %d, want %d", res.Reason.Limit, i)
+			if res := m.refused(want("b").costs(i, 1).try(), store.CodeLimit); res.Reason.Limit != m.name(i) {
+				m.Errorf("refused for limit %s, want %s", res.Reason.Limit, m.name(i))
 			}
 		}
 	})
+	tokens := store.Limit{Kind: store.Rolling, Unit: "tokens", Size: 100, Window: time.Minute, Guard: store.GuardOff}
+	s.test("amounts are of units or of single limits", spec(bucket(5, 50), slots(5), tokens), func(m *member) {
+		used := func(requests, open, tokens int64) {
+			m.Helper()
+			m.used(0, requests)
+			m.used(1, open)
+			m.used(2, tokens)
+		}
+		m.take(want("a").unit("requests", 1))
+		used(1, 1, 0)
+		m.take(want("a").unit("tokens", 7).unit("bytes", 9)) // no limit counts bytes
+		used(1, 1, 7)
+		m.take(want("a").unit("requests", 2).costs(1, 0)) // the last one counts
+		used(3, 1, 7)
+		m.take(want("a").costs(0, 9).unit("requests", 1).costs(1, 2))
+		used(4, 3, 7)
+		m.take(want("a").amount(store.Amount{Unit: "tokens", Limit: place(0), N: 30})) // a limit of this name counts another unit
+		m.take(want("a").amount(store.Amount{Unit: "requests", Limit: "other", N: 30}))
+		m.take(want("a").amount(store.Amount{Unit: "tokens", Limit: place(2), N: 30}))
+		used(4, 3, 37)
+	})
+	s.test("what was used may be nothing", spec(rolling(100, time.Minute), tokens), func(m *member) {
+		id := m.take(want("a", 1, 50))
+		m.answer(id, store.VerdictOK)
+		m.ends(store.Op{Kind: store.OpClose, ID: id, Amounts: []store.Amount{{Unit: "tokens"}}})
+		m.used(0, 1)
+		m.used(1, 0)
+		for _, n := range []int64{-1, store.MaxAmount + 1} { // not stated
+			m.ends(store.Op{Kind: store.OpClose, ID: m.take(want("a", 0, 10)), Amounts: []store.Amount{{Unit: "tokens", N: n}}})
+		}
+		m.ends(store.Op{Kind: store.OpClose, ID: m.take(want("a", 0, 10))})
+		m.ends(store.Op{Kind: store.OpClose, ID: m.take(want("a", 0, 10)), Amounts: make([]store.Amount, store.MaxAmounts+1)})
+		m.used(1, 40)
+	})
 	s.test("a cost above the capacity is refused at once and charges nothing", spec(bucket(5, 10), slots(3)), func(m *member) {
 		res := m.refused(want("a", 1, 4), store.CodeCapacity)
-		if res.Reason.Limit != 1 {
-			m.Errorf("refused for limit %d, want 1", res.Reason.Limit)
+		if res.Reason.Limit != m.name(1) {
+			m.Errorf("refused for limit %s, want 1", res.Reason.Limit)
 		}
-		if res = m.refused(want("a", 11, 1), store.CodeCapacity); res.Reason.Limit != 0 {
-			m.Errorf("refused for limit %d, want 0", res.Reason.Limit)
+		if res = m.refused(want("a", 11, 1), store.CodeCapacity); res.Reason.Limit != m.name(0) {
+			m.Errorf("refused for limit %s, want 0", res.Reason.Limit)
 		}
 		m.used(0, 0)
 		m.used(1, 0)
@@ -249,12 +283,12 @@ func scopes(s *suite) {
 		for range 2 {
 			m.take(want("a", 2, 1))
 		}
-		if res := m.refused(want("a", 2, 1).try(), store.CodeLimit); res.Reason.Limit != 0 {
-			m.Errorf("lacks limit %d, want 0", res.Reason.Limit)
+		if res := m.refused(want("a", 2, 1).try(), store.CodeLimit); res.Reason.Limit != m.name(0) {
+			m.Errorf("lacks limit %s, want 0", res.Reason.Limit)
 		}
 		m.take(want("b", 2, 1))
-		if res := m.refused(want("b", 2, 1).try(), store.CodeLimit); res.Reason.Limit != 1 {
-			m.Errorf("lacks limit %d, want 1", res.Reason.Limit)
+		if res := m.refused(want("b", 2, 1).try(), store.CodeLimit); res.Reason.Limit != m.name(1) {
+			m.Errorf("lacks limit %s, want 1", res.Reason.Limit)
 		}
 	})
 }
@@ -344,8 +378,9 @@ func invalid(s *suite) {
 		"long tool":       func(op *store.Op) { op.Tool = long },
 		"long key":        func(op *store.Op) { op.Key = long },
 		"no such class":   func(op *store.Op) { op.Class = 3 },
-		"negative cost":   func(op *store.Op) { op.Amounts[0] = -1 },
-		"huge cost":       func(op *store.Op) { op.Amounts[0] = store.MaxAmount + 1 },
+		"negative cost":   func(op *store.Op) { op.Amounts[0].N = -1 },
+		"huge cost":       func(op *store.Op) { op.Amounts[0].N = store.MaxAmount + 1 },
+		"many amounts":    func(op *store.Op) { op.Amounts = make([]store.Amount, store.MaxAmounts+1) },
 		"no time to live": func(op *store.Op) { op.TTL = 0 },
 		"endless ticket":  func(op *store.Op) { op.TTL = store.MaxTTL + 1 },
 		"negative alive":  func(op *store.Op) { op.Alive = -1 },

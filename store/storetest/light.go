@@ -45,8 +45,8 @@ func sinks(amount int64, window time.Duration, end store.Time, left int64) store
 func (m *member) keptUntil(id store.ID, code store.Code, limit int, at store.Time) {
 	m.Helper()
 	r := m.poll(id)
-	if r.State != store.Waiting || r.Reason.Code != code || int(r.Reason.Limit) != limit || r.Reason.At != at {
-		m.Fatalf("%v after the start it is %v (%v on limit %d until %v), want it to wait (%v on %d until %v)", m.elapsed(),
+	if r.State != store.Waiting || r.Reason.Code != code || r.Reason.Limit != m.name(limit) || r.Reason.At != at {
+		m.Fatalf("%v after the start it is %v (%v on limit %s until %v), want it to wait (%v on %d until %v)", m.elapsed(),
 			r.State, r.Reason.Code, r.Reason.Limit, r.Reason.At.Sub(m.began), code, limit, at.Sub(m.began))
 	}
 	m.sleep(at.Sub(m.now()) - time.Microsecond)
@@ -63,8 +63,8 @@ func (m *member) keptUntil(id store.ID, code store.Code, limit int, at store.Tim
 func (m *member) kept(r request, code store.Code, at store.Time) {
 	m.Helper()
 	res := m.refused(r.try(), code)
-	if res.Reason.At != at || res.Reason.Limit < 0 {
-		m.Errorf("refused (%v) on limit %d until %v, want until %v", code, res.Reason.Limit, res.Reason.At.Sub(m.began), at.Sub(m.began))
+	if res.Reason.At != at || res.Reason.Limit == "" {
+		m.Errorf("refused (%v) on limit %q until %v, want until %v", code, res.Reason.Limit, res.Reason.At.Sub(m.began), at.Sub(m.began))
 	}
 }
 

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"context"
+	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ type member struct {
 	*testing.T
 	harness Harness
 	pool    store.Pool
+	limits  []store.Limit // that it states
 	began   store.Time
 	streams map[store.ID]*stream
 	grants  []store.Result // collected, in the order in which they were told
@@ -43,27 +46,70 @@ type request struct{ op store.Op }
 
 // want asks for amounts of the first limits, as class p1, and waits without a timeout.
 func want(agent string, amounts ...int64) request {
-	r := request{store.Op{Kind: store.OpAcquire, Agent: agent, Class: 1, Wait: -1, TTL: 10 * time.Minute}}
-	copy(r.op.Amounts[:], amounts)
-	return r
+	return request{store.Op{Kind: store.OpAcquire, Agent: agent, Class: 1, Wait: -1, TTL: 10 * time.Minute, Amounts: inOrder(amounts)}}
 }
 
-func (r request) class(c uint8) request            { r.op.Class = c; return r }
-func (r request) model(s string) request           { r.op.Model = s; return r }
-func (r request) user(s string) request            { r.op.User = s; return r }
-func (r request) tool(s string) request            { r.op.Tool = s; return r }
-func (r request) key(s string) request             { r.op.Key = s; return r }
-func (r request) try() request                     { r.op.Wait = 0; return r }
-func (r request) wait(d time.Duration) request     { r.op.Wait = d; return r }
-func (r request) ttl(d time.Duration) request      { r.op.TTL = d; return r }
-func (r request) alive(d time.Duration) request    { r.op.Alive = d; return r }
-func (r request) number(n uint64) request          { r.op.ID.N = n; return r }
-func (r request) again() request                   { r.op.Retry = true; return r }
-func (r request) costs(limit int, a int64) request { r.op.Amounts[limit] = a; return r }
+// inOrder states amounts of a member's first limits. Negative ones are not stated.
+func inOrder(amounts []int64) (list []store.Amount) {
+	for i, n := range amounts {
+		if n >= 0 {
+			list = append(list, store.Amount{Limit: place(i), N: n})
+		}
+	}
+	return list
+}
+
+// place stands for the name of a member's limit with a number, until the member applies the operation.
+func place(limit int) string { return "#" + strconv.Itoa(limit) }
+
+// name returns the name of one of the member's limits.
+func (m *member) name(limit int) string { return m.named(place(limit)) }
+
+func (m *member) named(limit string) string {
+	for i := range m.limits {
+		if limit == place(i) {
+			return m.limits[i].Name
+		}
+	}
+	return limit
+}
+
+func (r request) class(c uint8) request         { r.op.Class = c; return r }
+func (r request) model(s string) request        { r.op.Model = s; return r }
+func (r request) user(s string) request         { r.op.User = s; return r }
+func (r request) tool(s string) request         { r.op.Tool = s; return r }
+func (r request) key(s string) request          { r.op.Key = s; return r }
+func (r request) try() request                  { r.op.Wait = 0; return r }
+func (r request) wait(d time.Duration) request  { r.op.Wait = d; return r }
+func (r request) ttl(d time.Duration) request   { r.op.TTL = d; return r }
+func (r request) alive(d time.Duration) request { r.op.Alive = d; return r }
+func (r request) number(n uint64) request       { r.op.ID.N = n; return r }
+func (r request) again() request                { r.op.Retry = true; return r }
+func (r request) costs(limit int, a int64) request {
+	return r.amount(store.Amount{Limit: place(limit), N: a})
+}
+
+// unit states an amount of all limits of a unit.
+func (r request) unit(unit string, n int64) request { return r.amount(store.Amount{Unit: unit, N: n}) }
+
+func (r request) amount(a store.Amount) request {
+	r.op.Amounts = append(slices.Clip(r.op.Amounts), a)
+	return r
+}
 
 // apply applies ops as one batch.
 func (m *member) apply(ops ...store.Op) []store.Result {
 	m.Helper()
+	for i := range ops {
+		op := ops[i].Clone()
+		for k := range op.Amounts {
+			op.Amounts[k].Limit = m.named(op.Amounts[k].Limit)
+		}
+		for k := range op.Observed {
+			op.Observed[k].Limit = m.named(op.Observed[k].Limit)
+		}
+		ops[i] = op
+	}
 	if err := m.pool.Apply(context.Background(), ops); err != nil {
 		m.Fatalf("apply: %v", err)
 	}
@@ -122,9 +168,7 @@ func (m *member) cancel(id store.ID) {
 // close ends a ticket. used is what was used, if it is known.
 func (m *member) close(id store.ID, used ...int64) {
 	m.Helper()
-	op := store.Op{Kind: store.OpClose, ID: id}
-	copy(op.Amounts[:], used)
-	m.ends(op)
+	m.ends(store.Op{Kind: store.OpClose, ID: id, Amounts: inOrder(used)})
 }
 
 func (m *member) spend(id store.ID) {
@@ -257,7 +301,7 @@ func (m *member) limit(i int) store.LimitState {
 	m.Helper()
 	var found []store.LimitState
 	for _, l := range m.snapshot().Limits {
-		if l.Limit == i {
+		if l.Limit == m.name(i) {
 			found = append(found, l)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 // states returns an observation of one limit. Use unstated for values that are not stated.
 func states(limit int, size, remaining int64, resetIn time.Duration) []store.Observed {
-	return []store.Observed{{Limit: limit, Size: size, Remaining: remaining, ResetIn: resetIn}}
+	return []store.Observed{{Limit: place(limit), Size: size, Remaining: remaining, ResetIn: resetIn}}
 }
 
 const unstated = -1
@@ -126,8 +126,8 @@ func observations(s *suite) {
 		m.exactly(next, 10*time.Minute+1200*time.Millisecond) // at the end of the doubt
 	})
 	s.test("a tighter statement narrows the doubt", spec(hour(5)), func(m *member) {
-		observe(m, []store.Observed{{Limit: 0, Size: 5, Remaining: 5, ResetIn: 10 * time.Minute, Slop: 2 * time.Second}})
-		observe(m, []store.Observed{{Limit: 0, Size: 5, Remaining: 5, ResetIn: 10 * time.Minute, Slop: 100 * time.Millisecond}})
+		observe(m, []store.Observed{{Limit: place(0), Size: 5, Remaining: 5, ResetIn: 10 * time.Minute, Slop: 2 * time.Second}})
+		observe(m, []store.Observed{{Limit: place(0), Size: 5, Remaining: 5, ResetIn: 10 * time.Minute, Slop: 100 * time.Millisecond}})
 		if left := m.limit(0).Reset.Sub(m.now()); left != 10*time.Minute+100*time.Millisecond {
 			m.Errorf("the reset is over in %v, want 10m0.1s", left)
 		}
@@ -164,7 +164,7 @@ func observations(s *suite) {
 	s.test("nonsense is ignored, field by field", spec(hour(100)), func(m *member) {
 		m.take(want("a", 10))
 		for _, o := range []store.Observed{
-			{Limit: -1, Size: 1}, {Limit: 1, Size: 1}, {Limit: 99, Size: 1},
+			{Size: 1}, {Limit: place(1), Size: 1}, {Limit: "other", Size: 1},
 			{Size: -5, Remaining: -1, ResetIn: -1}, {Size: store.MaxAmount + 1, Remaining: -1, ResetIn: -1},
 			{Size: 0, Remaining: 0, ResetIn: -1}, {Size: -1, Remaining: -1, ResetIn: 1000 * time.Hour},
 			{Size: 100, Remaining: 200, ResetIn: -1},

@@ -55,11 +55,12 @@ func restating(s *suite) {
 	})
 	s.test("a new limit counts for those who were there before it", spec(rolling(9, time.Hour)), func(m *member) {
 		n := m.restated(spec(rolling(9, time.Hour), rolling(2, time.Minute), store.Limit{Kind: store.Rolling, Unit: "tokens", Size: 5, Window: time.Minute, Guard: store.GuardOff}))
-		m.close(m.take(want("a", 1)))
+		one := want("a").unit("requests", 1)
+		m.close(m.take(one))
 		n.used(1, 1)
 		n.used(2, 0)
-		m.take(want("a", 1))
-		m.refused(want("a", 1).try(), store.CodeLimit)
+		m.take(one)
+		m.refused(one.try(), store.CodeLimit)
 		n.refused(want("b", 1, 1).try(), store.CodeLimit)
 	})
 	s.test("a size that was said before does not count", spec(slots(1)), func(m *member) {
@@ -180,11 +181,11 @@ func restatingSeveral(s *suite) {
 		n.used(1, 2)
 		n.used(2, 1)
 		r := n.refused(want("c", 1, 0, 0).try(), store.CodeLimit)
-		if r.Reason.Limit != 0 {
-			n.Errorf("for the new session it is limit %d", r.Reason.Limit)
+		if r.Reason.Limit != "hour" {
+			n.Errorf("for the new session it is limit %s", r.Reason.Limit)
 		}
-		if r = m.refused(want("c", 0, 0, 1).try(), store.CodeLimit); r.Reason.Limit != 2 {
-			m.Errorf("for the old session it is limit %d", r.Reason.Limit)
+		if r = m.refused(want("c", 0, 0, 1).try(), store.CodeLimit); r.Reason.Limit != "hour" {
+			m.Errorf("for the old session it is limit %s", r.Reason.Limit)
 		}
 	})
 	s.test("what was said comes back", spec(minute), func(m *member) {
@@ -206,7 +207,7 @@ func restatingSeveral(s *suite) {
 		o.used(0, 2)
 		o.refused(want("a", 1, 1).try(), store.CodeLimit)
 		m.refused(want("a", 1, 1).try(), store.CodeLimit)
-		n.refused(want("a", 1).try(), store.CodeLimit) // it does not know the limit "minute", but counts against it all the same
+		n.refused(want("a").unit("requests", 1).try(), store.CodeLimit) // it does not know the limit "minute", but counts against it all the same
 	})
 	s.test("everyone keeps their place", spec(slots(1)), func(m *member) {
 		held := m.take(want("a", 1))

@@ -74,7 +74,7 @@ func snapshots(s *suite) {
 		if !slices.Equal(snap.Waiting, []int{1, 3, 0}) {
 			m.Errorf("waiting by class: %v", snap.Waiting)
 		}
-		if r := snap.Queue[0].Reason; r.Code != store.CodeLimit || r.Limit != 0 {
+		if r := snap.Queue[0].Reason; r.Code != store.CodeLimit || r.Limit != m.name(0) {
 			m.Errorf("%+v", r)
 		}
 		if !slices.Equal(snap.Queue[0].HeldBy, []string{"x"}) {
@@ -104,7 +104,7 @@ func snapshots(s *suite) {
 		for _, l := range m.snapshot().Limits {
 			got = append(got, fmt.Sprint(l.Limit, " ", l.Scope, " ", l.Size, l.Used, l.Remaining))
 		}
-		if want := []string{"0  9 2 7", "1 agent=a,model=opus 5 3 2", "1 agent=b,model=opus 5 2 3"}; !slices.Equal(got, want) {
+		if want := []string{"a  9 2 7", "b agent=a,model=opus 5 3 2", "b agent=b,model=opus 5 2 3"}; !slices.Equal(got, want) {
 			m.Errorf("%q, want %q", got, want)
 		}
 	})
@@ -165,7 +165,7 @@ func leaks(s *suite) {
 		}
 		for _, l := range snap.Limits {
 			if l.Used != 0 || l.Outstanding != 0 {
-				m.Errorf("limit %d of %q: used %d, outstanding %d; want none", l.Limit, l.Scope, l.Used, l.Outstanding)
+				m.Errorf("limit %s of %q: used %d, outstanding %d; want none", l.Limit, l.Scope, l.Used, l.Outstanding)
 			}
 		}
 	}

@@ -182,7 +182,7 @@ func join(t *testing.T, h Harness, spec store.Spec) *member {
 	if err != nil {
 		t.Fatalf("opening the pool: %v", err)
 	}
-	m := &member{T: t, harness: h, pool: p, streams: map[store.ID]*stream{}, began: p.Now()}
+	m := &member{T: t, harness: h, pool: p, limits: spec.Limits, streams: map[store.ID]*stream{}, began: p.Now()}
 	p.Watch(m.tell)
 	return m
 }

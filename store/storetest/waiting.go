@@ -41,16 +41,16 @@ func waiting(s *suite) {
 	s.test("everyone who waits is told the limit, not only who is next", spec(plenty(), slots(1)), func(m *member) {
 		m.take(want("a", 1, 1))
 		for _, id := range []store.ID{m.queue(want("a", 1, 1)), m.queue(want("b", 1, 1)), m.queue(want("c", 1, 1))} {
-			if r := m.poll(id).Reason; r.Code != store.CodeLimit || r.Limit != 1 {
-				m.Errorf("it waits for %v, limit %d; want limit 1", r.Code, r.Limit)
+			if r := m.poll(id).Reason; r.Code != store.CodeLimit || r.Limit != m.name(1) {
+				m.Errorf("it waits for %v, limit %s; want the second", r.Code, r.Limit)
 			}
 		}
 	})
 	s.test("a wait past the deadline is refused at once, with the time to come back", spec(bucket(1, 1)), func(m *member) {
 		m.take(want("a", 1))
 		res := m.refused(want("a", 1).wait(900*time.Millisecond), store.CodeDeadline)
-		if at := res.Reason.At.Sub(m.began); at != time.Second || res.Reason.Limit != 0 {
-			m.Errorf("refused until %v for limit %d, want 1s and limit 0", at, res.Reason.Limit)
+		if at := res.Reason.At.Sub(m.began); at != time.Second || res.Reason.Limit != m.name(0) {
+			m.Errorf("refused until %v for limit %s, want 1s and the first", at, res.Reason.Limit)
 		}
 		id := m.queue(want("a", 1).wait(time.Second))
 		res = m.refused(want("a", 1).wait(1500*time.Millisecond), store.CodeDeadline)

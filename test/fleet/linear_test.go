@@ -117,7 +117,7 @@ func (c *client) take() {
 	c.last++
 	n := 1 + c.rand.IntN(c.trial.most)
 	op := store.Op{Kind: store.OpAcquire, ID: store.ID{N: c.last}, Agent: fmt.Sprint("client ", c.id), TTL: store.MaxTTL}
-	op.Amounts[0] = int64(n)
+	op.Amounts = []store.Amount{{Unit: "requests", N: int64(n)}}
 	c.do(step{n: n}, op, func(r store.Result) said {
 		switch {
 		case r.State == store.Granted:

@@ -75,7 +75,7 @@ func TestOrderWithinAnAgent(t *testing.T) {
 			}
 		})
 	}
-	ask := store.Op{Kind: store.OpAcquire, Agent: "first", Amounts: [store.MaxLimits]int64{1}, TTL: time.Hour}
+	ask := store.Op{Kind: store.OpAcquire, Agent: "first", Amounts: []store.Amount{{Unit: "requests", N: 1}}, TTL: time.Hour}
 	first := []store.Op{ask}
 	if err := pools[0].Apply(t.Context(), first); err != nil || first[0].Result.State != store.Granted {
 		t.Fatal(first[0].Result.State, err)

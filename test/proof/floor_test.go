@@ -114,9 +114,9 @@ func (c *crowd) request(at store.Time, class uint8, large bool) {
 		switch k := c.rng.IntN(10); {
 		case k < 2:
 		case k < 8 || !large:
-			op.Amounts[i] = 1
+			op.Amounts = append(op.Amounts, store.Amount{Limit: c.spec.Limits[i].Name, N: 1})
 		default:
-			op.Amounts[i] = 1 + c.rng.Int64N(most)
+			op.Amounts = append(op.Amounts, store.Amount{Limit: c.spec.Limits[i].Name, N: 1 + c.rng.Int64N(most)})
 		}
 	}
 	c.tickets = append(c.tickets, crowdTicket{op: op, class: class})
@@ -168,8 +168,8 @@ func (c *crowd) doze(until store.Time) {
 	c.failure = fmt.Errorf("%d could go at %v, and nobody would have woken them before %v; in line were", before-c.waiting, since(c.now), since(until))
 	for _, w := range line {
 		t := &c.tickets[c.byID[w.ID]]
-		c.failure = fmt.Errorf("%w\n  class %d %s %s %v: %v on %d until %v; %v now", c.failure, w.Class, w.Agent, w.Model,
-			t.op.Amounts[:len(c.spec.Limits)], w.Reason.Code, w.Reason.Limit, since(w.Reason.At), t.state)
+		c.failure = fmt.Errorf("%w\n  class %d %s %s %v: %v on %s until %v; %v now", c.failure, w.Class, w.Agent, w.Model,
+			t.op.Amounts, w.Reason.Code, w.Reason.Limit, since(w.Reason.At), t.state)
 	}
 }
 
@@ -202,7 +202,7 @@ func (c *crowd) check() {
 	s := c.pool.Snapshot(c.now)
 	for _, l := range s.Limits {
 		if l.Used > l.Size || l.Used < 0 || l.Outstanding < 0 || l.Outside < 0 {
-			c.failure = fmt.Errorf("at %v limit %d of %q: %d used of %d, %d outstanding, %d outside",
+			c.failure = fmt.Errorf("at %v limit %s of %q: %d used of %d, %d outstanding, %d outside",
 				since(c.now), l.Limit, l.Scope, l.Used, l.Size, l.Outstanding, l.Outside)
 		}
 	}
@@ -245,7 +245,7 @@ func (c *crowd) happen(e event) {
 	case crowdAnswers:
 		op := store.Op{Kind: store.OpAnswer, ID: t.op.ID, Verdict: store.VerdictOK}
 		for i, l := range c.spec.Limits {
-			if l.Kind == store.Fixed && t.op.Amounts[i] > 0 && c.spec.Breaker.Samples > 0 {
+			if n, _ := store.AmountOf(t.op.Amounts, &c.spec.Limits[i]); l.Kind == store.Fixed && n > 0 && c.spec.Breaker.Samples > 0 {
 				op.Observed = append(op.Observed, c.state(i, t))
 			}
 		}
@@ -257,8 +257,8 @@ func (c *crowd) happen(e event) {
 	case crowdCloses:
 		op := store.Op{Kind: store.OpClose, ID: t.op.ID}
 		if c.rng.IntN(4) == 0 { // it used less than was thought
-			for i, a := range t.op.Amounts {
-				op.Amounts[i] = (a + 1) / 2
+			for _, a := range t.op.Amounts {
+				op.Amounts = append(op.Amounts, store.Amount{Limit: a.Limit, N: (a.N + 1) / 2})
 			}
 		}
 		c.apply([]store.Op{op})
@@ -278,9 +278,9 @@ func (c *crowd) happen(e event) {
 
 // state is what a truthful provider says of a stock.
 func (c *crowd) state(i int, t *crowdTicket) store.Observed {
-	o := store.Observed{Limit: i, Size: c.spec.Limits[i].Size, Remaining: -1, ResetIn: -1}
+	o := store.Observed{Limit: c.spec.Limits[i].Name, Size: c.spec.Limits[i].Size, Remaining: -1, ResetIn: -1}
 	for _, l := range c.pool.Snapshot(c.now).Limits {
-		if l.Limit == i && (l.Scope == "" || l.Scope == "model="+t.op.Model) {
+		if l.Limit == o.Limit && (l.Scope == "" || l.Scope == "model="+t.op.Model) {
 			o.Remaining = max(l.Size-l.Used, 0)
 		}
 	}
@@ -321,7 +321,7 @@ func TestFloorsNeverBlockForEver(t *testing.T) {
 		s := c.pool.Snapshot(c.now)
 		for _, l := range s.Limits {
 			if (l.Used != 0 || l.Outstanding != 0 || s.InFlight != 0) && c.failure == nil {
-				c.failure = fmt.Errorf("%d used and %d outstanding of limit %d when all is over", l.Used, l.Outstanding, l.Limit)
+				c.failure = fmt.Errorf("%d used and %d outstanding of limit %s when all is over", l.Used, l.Outstanding, l.Limit)
 			}
 		}
 		if c.failure != nil {
@@ -474,7 +474,7 @@ func (g *glide) play(rng *rand.Rand) error {
 		case crowdAsks:
 			if len(waiting) < 3 { // who is held asks no more
 				op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "a", Class: uint8(1 + rng.IntN(2)), Wait: -1, TTL: time.Hour}
-				op.Amounts[0] = 1
+				op.Amounts = []store.Amount{{Unit: "requests", N: 1}}
 				ops := []store.Op{op}
 				apply(now, ops)
 				n++
@@ -489,7 +489,7 @@ func (g *glide) play(rng *rand.Rand) error {
 		case crowdAnswers:
 			apply(now, []store.Op{{
 				Kind: store.OpAnswer, ID: ids[e.plan], Verdict: store.VerdictOK,
-				Observed: []store.Observed{{Limit: 0, Size: g.size, Remaining: g.size - sent, ResetIn: reset.Sub(now)}},
+				Observed: []store.Observed{{Limit: "quota", Size: g.size, Remaining: g.size - sent, ResetIn: reset.Sub(now)}},
 			}, {Kind: store.OpClose, ID: ids[e.plan]}})
 			delete(ids, e.plan)
 		}

@@ -131,7 +131,7 @@ func (s *stater) handle(i int, k kind) {
 			c.cost = min(1+s.rng.Int64N(2*s.cost), s.size)
 		}
 		op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "a", Wait: -1, TTL: 10 * time.Minute}
-		op.Amounts[0] = c.cost
+		op.Amounts = []store.Amount{{Unit: "u", N: c.cost}}
 		r := s.apply(op)
 		c.id = r.ID
 		s.ids[r.ID] = i
@@ -181,7 +181,7 @@ func (s *stater) state() []store.Observed {
 		return nil
 	}
 	st := s.rule.State(s.now)
-	o := store.Observed{Size: st.Size, Remaining: st.Remaining}
+	o := store.Observed{Limit: "requests", Size: st.Size, Remaining: st.Remaining}
 	switch s.rounding {
 	case 0, 3:
 		o.ResetIn = ((st.Reset - s.now + 999) / 1000 * 1000).Sub(0)

@@ -29,7 +29,7 @@ func TestDeadCallersChargeComesBackWhileNobodyLooks(t *testing.T) {
 			}
 			ask := func(after time.Duration) store.Result {
 				op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "a", TTL: ttl}
-				op.Amounts[0] = 1
+				op.Amounts = []store.Amount{{Limit: tr.spec.Limits[0].Name, N: 1}}
 				ops := []store.Op{op}
 				p.Apply(sim.Epoch.Add(after), ops)
 				return ops[0].Result

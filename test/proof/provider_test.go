@@ -101,7 +101,7 @@ func (w *world) statement(i int) []store.Observed {
 		}
 		st := w.judgeOf(l, p).rule.State(w.now)
 		o := store.Observed{
-			Limit: l, Size: -1, Remaining: -1,
+			Limit: w.spec.Limits[l].Name, Size: -1, Remaining: -1,
 			ResetIn: time.Duration((st.Reset+w.clock)/1e6-(w.now+w.clock)/1e6) * time.Second,
 		}
 		if p.full && !w.unjudged[l] {
@@ -138,10 +138,9 @@ func (w *world) close(i int) {
 	c, p := &w.calls[i], &w.plans[i]
 	c.over = true
 	op := store.Op{Kind: store.OpClose, ID: c.id}
-	for l := range op.Amounts {
-		op.Amounts[l] = -1
-		if l < len(w.spec.Limits) && (w.spec.Limits[l].Late || p.used[l] < p.cost[l]) {
-			op.Amounts[l] = p.used[l]
+	for l := range w.spec.Limits {
+		if w.spec.Limits[l].Late || p.used[l] < p.cost[l] {
+			op.Amounts = append(op.Amounts, store.Amount{Limit: w.spec.Limits[l].Name, N: p.used[l]})
 		}
 	}
 	w.apply(op)

@@ -85,7 +85,7 @@ func (s *small) run(t *testing.T, l store.Limit, n int, seed uint64) {
 func (s *small) ask() store.Time {
 	held := s.answered || s.mixed && len(s.grants)%3 == 0
 	op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "a", TTL: time.Minute, Spent: !held}
-	op.Amounts[0] = 1
+	op.Amounts = []store.Amount{{Unit: "u", N: 1}}
 	ops := []store.Op{op}
 	s.pool.Apply(s.now, ops)
 	r := ops[0].Result

@@ -192,7 +192,9 @@ func (w *world) op(i int) store.Op {
 		Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: agentNames[p.agent], Model: modelNames[p.model], Class: uint8(p.class),
 		Wait: p.wait, Alive: p.alive, TTL: w.ttl,
 	}
-	copy(op.Amounts[:], p.cost[:])
+	for l := range w.spec.Limits {
+		op.Amounts = append(op.Amounts, store.Amount{Limit: w.spec.Limits[l].Name, N: p.cost[l]})
+	}
 	return op
 }
 
@@ -350,7 +352,7 @@ func (w *world) settled() {
 	}
 	for _, l := range s.Limits {
 		if l.Used != 0 || l.Outstanding != 0 || l.Outside != 0 {
-			w.fail("limit %d %s leaks: %d used, %d outstanding, %d outside", l.Limit, l.Scope, l.Used, l.Outstanding, l.Outside)
+			w.fail("limit %s %s leaks: %d used, %d outstanding, %d outside", l.Limit, l.Scope, l.Used, l.Outstanding, l.Outside)
 		}
 	}
 	for _, j := range w.judges {

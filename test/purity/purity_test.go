@@ -11,7 +11,7 @@ import (
 
 var (
 	outside = []string{"net", "os", "syscall"}
-	core    = []string{"internal/flat", "internal/limitmap", "internal/pause", "internal/meter", "internal/oplog", "internal/order", "internal/policy", "internal/pool", "internal/sharedlog", "store/redisstore/internal/outage"}
+	core    = []string{"internal/flat", "internal/pause", "internal/meter", "internal/oplog", "internal/order", "internal/policy", "internal/pool", "internal/sharedlog", "store/redisstore/internal/outage"}
 )
 
 func rules() []Rule {

@@ -1,5 +1,5 @@
 -- Translated from internal/pool by go generate: do not edit.
-local resultAt, resultSlots = 45, 12
+local resultAt, resultSlots = 30, 12
 local S_answers, S_crecs, S_defs, S_gates, S_hperiods, S_insts, S_leases, S_limits, S_members, S_models, S_paces, S_qdomains, S_qflows, S_qlanes, S_qmembers, S_qspots, S_qwaiters, S_rings, S_sessions, S_stocks, S_tnodes, S_counts, S_once, S_past, S_sum, S_cfg, S_tree
 local cfg, tree, counts, once, past, sum, unscoped
 -- What lives as long as the pool is known, and not only as long as a call.
@@ -59,24 +59,30 @@ local function takeUp(k)
  again()
 end
 local X = {ticketIx = 'ia', instIx = 'ib', sessIx = 'ic', flowIx = 'id', membIx = 'ie', laneIx = 'if', domIx = 'ig', spotIx = 'ih', }
-local function blank(kind, session, N) return {kind,session,N,"","","","","",0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,{},0,"",0,0,0,"",{},0,0,0,0,0,0,0,0,0,0,0,0,0,0} end
+local function blank(kind, session, N) return {kind,session,N,"","","","","",0,0,0,0,{},0,0,0,0,0,0,0,{},0,"",0,0,0,"",{},0,0,0,0,0,0,0,0,0,0,"",0,0,0} end
 local function spelt(l, k)
  local op, w = blank(0, l[2], 0), l[13]
- op[5], op[6], op[7], op[8], op[9], op[32], op[10] = l[4], l[5], l[6], l[7], l[8], l[9], l[10]
- op[30], op[31] = l[11] * 1000, l[12] * 1000
+ op[5], op[6], op[7], op[8], op[9], op[17], op[10] = l[4], l[5], l[6], l[7], l[8], l[9], l[10]
+ op[15], op[16] = l[11] * 1000, l[12] * 1000
  local waits = l[14]
- op[4], op[29] = l[15][k], (waits[k] or waits[1]) * 1000
- for i = 1, w do op[12 + i] = l[16][(k - 1) * w + i] end
+ op[4], op[14] = l[15][k], (waits[k] or waits[1]) * 1000
+ for i = 1, w do
+  local n = l[16][(k - 1) * w + i]
+  if n ~= 0 then table.insert(op[13], {'', i - 1, n}) end
+ end
  return op
 end
 local function speltAnswer(e, k)
  local op = blank(4, e[2], e[6][k])
- op[33] = 1
+ op[18] = 1
  return op
 end
 local function speltClose(e, k)
  local op, w = blank(5, e[2], e[6][k]), e[5]
- for i = 1, w do op[12 + i] = e[7][(k - 1) * w + i] end
+ for i = 1, w do
+  local n = e[7][(k - 1) * w + i]
+  if n >= 0 then table.insert(op[13], {'', i - 1, n}) end
+ end
  return op
 end
 local lotSession, lotAgents, lotStates, lotCallers = 2, 15, 29, 28
@@ -91,11 +97,11 @@ F.flat_Tree_priority = function()
  tree[1] = (tree[1] + 1) % 1048576
  return tree[1] * 2654435761 % 4294967296
 end
-F.pool_Pool_Apply = function(now_, ops) -- internal/pool/pool.go:258
+F.pool_Pool_Apply = function(now_, ops) -- internal/pool/pool.go:259
  F.pool_Pool_begin(now_, #ops > 0)
  F.pool_Pool_carryOut(ops)
 end
-F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:264
+F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:265
  once[1] = once[1] > now_ and once[1] or now_
  if #T[2] > 0 then T[2] = {} end
  if once[1] >= cfg[1] then F.pool_Pool_seeToLots() end
@@ -107,7 +113,7 @@ F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:264
  if once[155] ~= 0 and once[1] >= once[155] then F.pool_Pool_hush() end
  if once[26] ~= 0 then F.pool_Pool_dropStale() end
 end
-F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:308
+F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:309
  T[1] = ops
  for i = 0, #ops - 1 do
   if ops[i+1][1] ~= 12 then
@@ -125,13 +131,13 @@ F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:308
   F.pool_Pool_concludeAll()
  end
 end
-F.pool_Pool_BeginFast = function(now_) -- internal/pool/fast.go:60
+F.pool_Pool_BeginFast = function(now_) -- internal/pool/fast.go:61
  F.pool_Pool_begin(now_, true)
  if counts[3] > 0 or once[26] ~= 0 or once[140] > 0 then return false end
  once[7] = once[7] + 1
  return true
 end
-F.pool_Pool_EndFast = function() -- internal/pool/fast.go:70
+F.pool_Pool_EndFast = function() -- internal/pool/fast.go:71
  for k = 0, #T[6] - 1 do F.pool_Pool_enterSums(T[6][k+1]) end
  T[6] = {}
  once[2], once[9] = 0, 0
@@ -237,7 +243,7 @@ F.pool_Pool_seeToLots = function() -- internal/pool/lots.go:225
   l = F.pool_Pool_lotAt(i)
  end
 end
-F.pool_Pool_turnSecond = function() -- internal/pool/pool.go:297
+F.pool_Pool_turnSecond = function() -- internal/pool/pool.go:298
  local silence = once[1] >= past[3] + 120000000
  if F.pool_history_turn(once[1]) then F.pool_Pool_turnTallies() end
  if silence then F.pool_Pool_enterTallies() end
@@ -318,9 +324,9 @@ F.pool_Pool_dropStale = function() -- internal/pool/pauses.go:135
   i = next_
  end
 end
-F.pool_Pool_apply = function(i) -- internal/pool/pool.go:347
+F.pool_Pool_apply = function(i) -- internal/pool/pool.go:348
  local op = T[1][i+1]
- op[46], op[47], op[48], op[49], op[50], op[51], op[52], op[53], op[54], op[55], op[56], op[57] = 0, op[2], op[3], once[1], 0, 0, 0, 0, -1, 0, 0, 0
+ op[31], op[32], op[33], op[34], op[35], op[36], op[37], op[38], op[39], op[40], op[41], op[42] = 0, op[2], op[3], once[1], 0, 0, 0, 0, "", 0, 0, 0
  local t1_ = op[1]
  if t1_ == 0 then
   F.pool_Pool_acquire(i)
@@ -346,7 +352,7 @@ F.pool_Pool_apply = function(i) -- internal/pool/pool.go:347
  elseif t2_ == 11 then F.pool_Pool_launch(op)
  elseif t2_ == 13 then F.pool_Pool_forget(op)
  elseif t2_ == 14 then F.pool_Pool_gone(op)
- else F.pool_refuse(op, 9, -1, 0) end
+ else F.pool_refuse(op, 9, 0) end
 end
 F.pool_Pool_serve = function() -- internal/pool/serve.go:11
  once[2] = 0
@@ -363,12 +369,12 @@ F.pool_Pool_wakeAtDue = function() -- internal/pool/serve.go:29
  local at = F.pool_wheel_nextDue(once, 133)
  if at ~= 0 then F.pool_Pool_wakeAt(at) end
 end
-F.pool_Pool_concludeAll = function() -- internal/pool/pool.go:392
+F.pool_Pool_concludeAll = function() -- internal/pool/pool.go:393
  local left = false
  for i = 0, #T[1] - 1 do left = F.pool_Pool_conclude(T[1][i+1]) or left end
  if left then F.pool_Pool_serve() end
 end
-F.pool_Pool_enterSums = function(s) -- internal/pool/fast.go:113
+F.pool_Pool_enterSums = function(s) -- internal/pool/fast.go:114
  local in_ = S_insts[s[1]] or ld(S_insts, s[1])
  local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
  if (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))[7] ~= 0 then in_[16] = in_[16] + s[9] end
@@ -387,7 +393,7 @@ F.pool_Pool_enterSums = function(s) -- internal/pool/fast.go:113
   s[11], s[12], s[13] = 0, 0, 0
  end
 end
-F.pool_Pool_choose = function(agent, user, model, tool, key) -- internal/pool/fast.go:136
+F.pool_Pool_choose = function(agent, user, model, tool, key) -- internal/pool/fast.go:137
  cfg[11] = once[7]
  cfg[6], cfg[7], cfg[8], cfg[9], cfg[10] = agent, user, model, tool, key
  for limit = 0, cfg[4] - 1 do
@@ -405,7 +411,7 @@ F.pool_Pool_choose = function(agent, user, model, tool, key) -- internal/pool/fa
   end
  end
 end
-F.pool_Pool_keepsFrom = function(s, amount, class) -- internal/pool/fast.go:171
+F.pool_Pool_keepsFrom = function(s, amount, class) -- internal/pool/fast.go:172
  local in_ = S_insts[s[1]] or ld(S_insts, s[1])
  local d = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_))
  if s[6] == 1 then return class > 0 and F.pool_Pool_paced(s, in_, d, amount) end
@@ -486,11 +492,12 @@ F.pool_Pool_holdLot = function(l) -- internal/pool/lots.go:184
  F.pool_Pool_addLot(l)
 end
 F.pool_Pool_endOne = function(e, at) -- internal/pool/lotends.go:39
- local o = {e[2],e[6][at+1],((e[3] ~= 0) and 1 or 0),((e[4] ~= 0) and 1 or 0),0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
- for limit = 0, e[5] - 1 do o[limit+5] = e[7][(at * e[5] + limit)+1] end
+ local o = {e[2],e[6][at+1],((e[3] ~= 0) and 1 or 0),((e[4] ~= 0) and 1 or 0),((e[5] > 0) and 1 or 0),0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
+ for limit = 0, 16 - 1 do o[limit+6] = -1 end
+ for limit = 0, e[5] - 1 do o[limit+6] = e[7][(at * e[5] + limit)+1] end
  return F.pool_Pool_FastDone(o)
 end
-F.pool_Pool_answerLot = function(l, e, from, to) -- internal/pool/lotends.go:48
+F.pool_Pool_answerLot = function(l, e, from, to) -- internal/pool/lotends.go:51
  local usual = true
  for limit = 0, l[13] - 1 do
   local i = (l[30][limit+1] + 2147483648) % 4294967296 - 2147483648
@@ -530,7 +537,7 @@ F.pool_Pool_answerLot = function(l, e, from, to) -- internal/pool/lotends.go:48
  end
  if n > 0 then F.pool_Pool_countAccepted(l[23], n) end
 end
-F.pool_Pool_closeLot = function(l, e, from, to) -- internal/pool/lotends.go:90
+F.pool_Pool_closeLot = function(l, e, from, to) -- internal/pool/lotends.go:93
  if (cfg[50] ~= 0 and e[3] == 0) or (e[5] > 0 and (l[27] ~= 0 or e[5] > l[13])) then
   local i = from
   while i < to do
@@ -637,7 +644,7 @@ F.pool_Pool_expireSlot = function(s) -- internal/pool/wheel.go:116
   i = next_
  end
 end
-F.pool_Pool_expire = function(t) -- internal/pool/lifecycle.go:322
+F.pool_Pool_expire = function(t) -- internal/pool/lifecycle.go:326
  local tk = S_tickets[t] or ld(S_tickets, t)
  if tk[23] == 1 and tk[9] > 0 and tk[5] > once[1] then
   local kept = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))[4]
@@ -801,15 +808,15 @@ end
 F.pool_Pool_acquire = function(i) -- internal/pool/acquire.go:9
  local op = T[1][i+1]
  if not F.pool_Pool_valid(op) then
-  F.pool_refuse(op, 9, -1, 0)
+  F.pool_refuse(op, 9, 0)
   return 
  end
  if not F.pool_Pool_present(op) then return end
  local t, tk = F.pool_Pool_newTicket(op)
- local limit, fits = F.pool_Pool_want(tk, op, 12, op[12] ~= 0)
+ local limit, fits = F.pool_Pool_want(tk, op[13], op[12] ~= 0)
  if limit >= 0 then
   F.pool_Pool_end(t, tk)
-  F.pool_refuse(op, 6, limit, 0)
+  F.pool_Pool_refuseTooLarge(op, limit)
   return 
  end
  local open = once[26] == 0 or (F.pool_Pool_pausesAllow(tk[12], tk[14]))[1] ~= 0
@@ -822,7 +829,7 @@ F.pool_Pool_acquire = function(i) -- internal/pool/acquire.go:9
  F.pool_Pool_enqueue(t, i, false)
 end
 F.pool_Pool_poll = function(op) -- internal/pool/lifecycle.go:10
- if op[3] == 0 and op[30] > 0 then
+ if op[3] == 0 and op[15] > 0 then
   F.pool_Pool_keep(op)
   return 
  end
@@ -830,33 +837,33 @@ F.pool_Pool_poll = function(op) -- internal/pool/lifecycle.go:10
  if t == 0 then return end
  local t1_ = tk[23]
  if t1_ == 1 then
-  op[46], once[8] = 1, 1
+  op[31], once[8] = 2, 1
   if tk[9] > 0 then F.pool_Pool_scheduleWait(t, tk) end
  elseif t1_ == 2 then F.pool_Pool_hold(t, tk, op)
  elseif t1_ == 3 then
-  if op[31] > 0 and op[31] <= 86400000000000 then
-   tk[7] = quo(op[31], 1000)
+  if op[16] > 0 and op[16] <= 86400000000000 then
+   tk[7] = quo(op[16], 1000)
    if tk[33] == 0 then F.pool_Pool_live(t, tk) end
   end
   F.pool_ticket_report(tk, op)
- elseif t1_ == 4 then op[46] = 3 end
+ elseif t1_ == 4 then op[31] = 4 end
 end
 F.pool_Pool_touched = function(op) -- internal/pool/members.go:75
- if op[40] < 0 or op[31] < 0 or op[31] > 86400000000000 or op[41] < 0 then
-  F.pool_refuse(op, 9, -1, 0)
+ if op[25] < 0 or op[16] < 0 or op[16] > 86400000000000 or op[26] < 0 then
+  F.pool_refuse(op, 9, 0)
   return 
  end
- if op[39] ~= 0 then
+ if op[24] ~= 0 then
   F.pool_Pool_leaves(op)
   return 
  end
- if op[41] ~= 0 and once[1] > op[41] then
-  F.pool_refuse(op, 7, -1, 0)
+ if op[26] ~= 0 and once[1] > op[26] then
+  F.pool_refuse(op, 7, 0)
   return 
  end
  local at = F.pool_Pool_findSession(op[2])
  if (at == 0 or (S_sessions[at] or ld(S_sessions, at))[8] == 0) and slabLen(S_members) >= 4096 then
-  F.pool_refuse(op, 8, -1, 0)
+  F.pool_refuse(op, 8, 0)
   return 
  end
  local s = F.pool_Pool_sessionOf(op[2])
@@ -870,21 +877,21 @@ F.pool_Pool_touched = function(op) -- internal/pool/members.go:75
  local m = S_members[i] or ld(S_members, i)
  local back = m[2] ~= 0
  m[2], m[3] = 0, once[1]
- m[4] = once[1] + quo(op[31], 1000)
- if op[31] == 0 then
+ m[4] = once[1] + quo(op[16], 1000)
+ if op[16] == 0 then
   m[4] = once[1] + cfg[49]
   if cfg[49] == 0 then m[4] = once[1] + quo(300000000000, 1000) end
  end
  F.pool_Pool_link(i)
  if back then F.pool_Pool_weigh(once[1])
  else F.pool_Pool_scheduleWithheld() end
- F.pool_Pool_promise(m, op[40])
- op[46], op[57] = 0, m[6]
+ F.pool_Pool_promise(m, op[25])
+ op[31], op[42] = 1, m[6]
 end
 F.pool_Pool_cancel = function(op) -- internal/pool/lifecycle.go:69
  local t, tk = F.pool_Pool_lookup(op)
  if t == 0 then return end
- op[46] = 3
+ op[31] = 4
  local t1_ = tk[23]
  if t1_ == 1 then
   F.pool_Pool_leaveQueue(tk)
@@ -911,7 +918,7 @@ F.pool_Pool_renew = function(i) -- internal/pool/lifecycle.go:109
  F.pool_Pool_pausesLost(t, tk, true)
  tk[30], tk[33] = 0, 0
  tk[3] = tk[3] + (once[1] - tk[4])
- if op[31] > 0 and op[31] <= 86400000000000 then tk[7] = quo(op[31], 1000) end
+ if op[16] > 0 and op[16] <= 86400000000000 then tk[7] = quo(op[16], 1000) end
  if F.pool_Pool_fits(tk) and (F.pool_Pool_pausesAllow(tk[12], tk[14]))[1] ~= 0 then
   F.pool_Pool_grant(t, tk, true)
   F.pool_Pool_hold(t, tk, op)
@@ -919,17 +926,17 @@ F.pool_Pool_renew = function(i) -- internal/pool/lifecycle.go:109
  end
  F.pool_wheel_remove(once, 133, tk)
  tk[5] = 9007199254740992
- if op[29] >= 0 then tk[5] = once[1] + quo(op[29], 1000) end
+ if op[14] >= 0 then tk[5] = once[1] + quo(op[14], 1000) end
  F.pool_Pool_enqueue(t, i, true)
 end
 F.pool_Pool_answer = function(op) -- internal/pool/lifecycle.go:141
  local t, tk = F.pool_Pool_lookup(op)
  if t == 0 then return end
  if tk[23] == 1 or tk[23] == 4 then
-  F.pool_refuse(op, 9, -1, 0)
+  F.pool_refuse(op, 9, 0)
   return 
  end
- op[46] = 0
+ op[31] = 1
  if tk[27] ~= 0 then return end
  tk[27] = 1
  F.pool_headerTime_add(once, 29, once[1] - tk[4])
@@ -941,11 +948,11 @@ F.pool_Pool_answer = function(op) -- internal/pool/lifecycle.go:141
    F.pool_Pool_changed(c, c_o)
   end
  end
- F.pool_Pool_judged(tk, op[33])
+ F.pool_Pool_judged(tk, op[18])
  F.pool_Pool_served(op, tk[14])
  F.pool_Pool_countAnswer(tk[12], op)
  F.pool_Pool_learn(op, tk, 9, tk[4], tk)
- if op[12] == 0 and F.pool_Pool_judge(op, tk, 9, tk[4], t) then F.pool_Pool_unexplained(tk, band(op[35], 20)) end
+ if op[12] == 0 and F.pool_Pool_judge(op, tk, 9, tk[4], t) then F.pool_Pool_unexplained(tk, band(op[20], 20)) end
 end
 F.pool_Pool_close = function(op) -- internal/pool/lifecycle.go:174
  local t, tk = F.pool_Pool_lookup(op)
@@ -953,15 +960,15 @@ F.pool_Pool_close = function(op) -- internal/pool/lifecycle.go:174
  if tk[23] == 1 then
   F.pool_Pool_leaveQueue(tk)
   F.pool_Pool_end(t, tk)
-  op[46] = 3
+  op[31] = 4
   return 
  end
- op[46] = 3
+ op[31] = 4
  if tk[23] == 4 then return end
- if tk[27] ~= 0 or op[39] == 0 then F.pool_Pool_settle(tk, op, 12) end
+ if tk[27] ~= 0 or op[24] == 0 then F.pool_Pool_settle(tk, op[13]) end
  if tk[27] == 0 then
   F.pool_Pool_pausesLost(t, tk, false)
-  if op[39] ~= 0 or F.pool_Pool_strictly(tk) then
+  if op[24] ~= 0 or F.pool_Pool_strictly(tk) then
    F.pool_Pool_spend(t, tk)
    return 
   end
@@ -972,7 +979,7 @@ F.pool_Pool_observe = function(op) -- internal/pool/learn.go:10
  local s = F.pool_Pool_sessionOf(op[2])
  if op[3] == 0 then s[2] = s[2] + 1
  elseif op[3] <= s[2] then
-  op[46] = 3
+  op[31] = 4
   return 
  else s[2] = op[3] end
  F.pool_Pool_withNames(op, function(who, who_o)
@@ -980,30 +987,30 @@ F.pool_Pool_observe = function(op) -- internal/pool/learn.go:10
   F.pool_Pool_countAnswer(who[who_o+3], op)
   F.pool_Pool_learn(op, who, who_o, once[1], nil)
   if op[12] == 0 then
-   F.pool_Pool_judge(op, who, who_o, F.pool_Pool_since(op[35], who, who_o), 0)
-   if op[33] == 2 then F.pool_Pool_unbrief(who, who_o) end
+   F.pool_Pool_judge(op, who, who_o, F.pool_Pool_since(op[20], who, who_o), 0)
+   if op[18] == 2 then F.pool_Pool_unbrief(who, who_o) end
   end
-  if op[33] == 2 or op[33] == 4 then
+  if op[18] == 2 or op[18] == 4 then
    sum[7] = sum[7] + 1
    once[29] = once[1]
    F.pool_history_refused(once[1])
   end
  end)
- op[46] = 3
+ op[31] = 4
 end
 F.pool_Pool_pause = function(op) -- internal/pool/pauses.go:269
- if op[34] <= 0 then
-  F.pool_refuse(op, 9, -1, 0)
+ if op[19] <= 0 then
+  F.pool_refuse(op, 9, 0)
   return 
  end
- if op[38] == "" then op[38] = "paused by hand" end
+ if op[23] == "" then op[23] = "paused by hand" end
  F.pool_Pool_withNames(op, function(who, who_o)
-  local g = S_gates[F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5]))
-  local wait = quo(op[34], 1000)
+  local g = S_gates[F.pool_Pool_pauseOf(op[20], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[20], who[who_o+3], who[who_o+5]))
+  local wait = quo(op[19], 1000)
   if (F.pause_State_Allow(g, once[1]))[2] ~= 1 or g[2] < once[1] + wait then F.pool_Pool_setCause(g, op, 0) end
   F.pause_State_Pause(g, once[1], wait)
  end)
- op[46] = 3
+ op[31] = 4
 end
 F.pool_Pool_resume = function(op) -- internal/pool/pauses.go:289
  local i = once[26]
@@ -1012,11 +1019,11 @@ F.pool_Pool_resume = function(op) -- internal/pool/pauses.go:289
   if g[35] ~= 0 or not (once[148] ~= 0 and once[1] - once[148] < 3000000) then F.pause_State_Resume(g, once[1]) end
   i = (S_gates[i] or ld(S_gates, i))[41]
  end
- op[46] = 3
+ op[31] = 4
 end
 F.pool_Pool_heartbeat = function(op) -- internal/pool/leases.go:74
  if cfg[49] == 0 or not F.pool_Pool_validMember(op) then
-  F.pool_refuse(op, 9, -1, 0)
+  F.pool_refuse(op, 9, 0)
   return 
  end
  if slabLen(S_leases) >= 131072 then F.pool_Pool_bury() end
@@ -1025,14 +1032,14 @@ F.pool_Pool_heartbeat = function(op) -- internal/pool/leases.go:74
  local caller = F.pool_callers_of(agent)
  local rec = S_crecs[caller] or ld(S_crecs, caller)
  if rec[3] ~= 0 then F.pool_Pool_buryOne(rec[3]) end
- local code, at, free = 0, 0, F.pool_Pool_slotFree(user, rec[3], op[44])
+ local code, at, free = 0, 0, F.pool_Pool_slotFree(user, rec[3], op[29])
  if free > once[1] then code, at = 15, free
  elseif rec[3] == 0 and slabLen(S_leases) >= 131072 then code = 8 end
  if code ~= 0 then
   if user ~= 0 then F.flat_Names_Drop(user) end
   if agent ~= 0 then F.flat_Names_Drop(agent) end
   F.pool_Pool_dropCaller(caller)
-  F.pool_refuse(op, code, -1, at)
+  F.pool_refuse(op, code, at)
   return 
  end
  local moved = rec[9] == 255
@@ -1049,21 +1056,21 @@ F.pool_Pool_heartbeat = function(op) -- internal/pool/leases.go:74
  if agent ~= 0 then F.flat_Names_Drop(agent) end
  if l[2] ~= 0 then F.flat_Names_Drop(l[2]) end
  local old = l[3]
- l[2], l[3] = user, F.flat_Names_Hold(op[42])
+ l[2], l[3] = user, F.flat_Names_Hold(op[27])
  F.pool_lease_heldBy(l, op[2], l[3] == old and l[5] > once[1])
  if old ~= 0 then F.flat_Names_Drop(old) end
- F.pool_Pool_setWaits(l, op[43])
+ F.pool_Pool_setWaits(l, op[28])
  moved = moved or l[27] ~= op[9]
  l[27], rec[9] = op[9], op[9]
  l[5], l[6] = once[1] + cfg[49], 0
- if op[31] > 0 then l[5] = once[1] + quo(op[31], 1000) end
- if op[44] > 0 then l[6] = once[1] + quo(op[45], 1000) end
+ if op[16] > 0 then l[5] = once[1] + quo(op[16], 1000) end
+ if op[29] > 0 then l[6] = once[1] + quo(op[30], 1000) end
  if moved then F.pool_Pool_countLiving() end
  once[op[9]+11] = once[op[9]+11] > l[5] and once[op[9]+11] or l[5]
- op[46] = 0
+ op[31] = 1
 end
 F.pool_Pool_leave = function(op) -- internal/pool/leases.go:201
- op[46] = 3
+ op[31] = 4
  if op[4] == "" or #op[4] > 256 then return end
  local agent = F.flat_Names_Hold(op[4])
  local i = (S_names[agent] or ld(S_names, agent))[2]
@@ -1079,18 +1086,18 @@ F.pool_Pool_leave = function(op) -- internal/pool/leases.go:201
  if i ~= 0 then F.pool_Pool_dropCaller(i) end
 end
 F.pool_Pool_launch = function(op) -- internal/pool/leases.go:296
- if op[29] < 0 or op[29] > 86400000000000 then
-  F.pool_refuse(op, 9, -1, 0)
+ if op[14] < 0 or op[14] > 86400000000000 then
+  F.pool_refuse(op, 9, 0)
   return 
  end
- op[46] = 0
- op[55] = F.policy_Scatter_Next(once, 18, once[1], quo(op[29], 1000))
+ op[31] = 1
+ op[40] = F.policy_Scatter_Next(once, 18, once[1], quo(op[14], 1000))
 end
 F.pool_Pool_forget = function(op) -- internal/pool/forget.go:23
- op[46] = 3
+ op[31] = 4
  if once[148] ~= 0 and once[1] - once[148] < 10000000 then return end
  once[148] = once[1]
- if op[38] == "" then op[38] = "the store lost its memory" end
+ if op[23] == "" then op[23] = "the store lost its memory" end
  local g = S_gates[F.pool_Pool_pauseOf(0, 0, 0)] or ld(S_gates, F.pool_Pool_pauseOf(0, 0, 0))
  if (F.pause_State_Allow(g, once[1]))[2] ~= 1 or g[2] < once[1] + 3000000 then F.pool_Pool_setCause(g, op, 0) end
  F.pause_State_Pause(g, once[1], 3000000)
@@ -1101,7 +1108,7 @@ F.pool_Pool_forget = function(op) -- internal/pool/forget.go:23
  end
 end
 F.pool_Pool_gone = function(op) -- internal/pool/sessions.go:100
- op[46] = 3
+ op[31] = 4
  local from = op[2]
  local to = from + (op[3] > 1 and op[3] or 1)
  do
@@ -1124,9 +1131,9 @@ F.pool_Pool_gone = function(op) -- internal/pool/sessions.go:100
  if weigh then F.pool_Pool_weigh(once[1]) end
  F.pool_Pool_scheduleWithheld()
 end
-F.pool_refuse = function(op, code, limit, at) -- internal/pool/pool.go:444
- op[46] = 2
- op[52], op[53], op[54], op[55] = code, 0, (limit + 128) % 256 - 128, at
+F.pool_refuse = function(op, code, at) -- internal/pool/pool.go:445
+ op[31] = 3
+ op[37], op[38], op[39], op[40] = code, 0, "", at
 end
 F.order_Queue_Wake = function(t) -- internal/order/park.go:45
  while counts[15] ~= 0 do
@@ -1208,10 +1215,10 @@ F.pool_wheel_nextDue = function(w, w_o) -- internal/pool/wheel.go:153
  if s == 0 then return 0 end
  return max(s, w[w_o+1] + 1) * 100000
 end
-F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:404
- local r, r_o = op, 45
+F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:405
+ local r, r_o = op, 30
  if once[26] ~= 0 then r[r_o+11] = (F.pool_Pool_holding(op, 1)) and 1 or 0 end
- if r[r_o+1] ~= 1 then return false end
+ if r[r_o+1] ~= 2 then return false end
  local t, tk = F.pool_Pool_lookup(op)
  if t == 0 then return false end
  if tk[23] ~= 1 then
@@ -1222,16 +1229,16 @@ F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:404
   return false
  end
  tk[18] = 0
- local full = tk[29] ~= 0 and op[29] ~= 0 and counts[3] > cfg[51]
+ local full = tk[29] ~= 0 and op[14] ~= 0 and counts[3] > cfg[51]
  tk[29] = 0
  local asks = op[1] == 0 or op[1] == 3
- if op[1] == 0 and op[29] < 0 and not full then return false end
+ if op[1] == 0 and op[14] < 0 and not full then return false end
  local reason, least = F.pool_Pool_why(t)
  move(r, r_o+6, reason, 0, 4)
  if full then r[r_o+7], r[r_o+8] = 8, r[r_o+7]
- elseif not asks or op[29] < 0 or (op[29] > 0 and least <= tk[5]) then return false
- elseif op[29] > 0 then r[r_o+7], r[r_o+8] = 7, r[r_o+7] end
- r[r_o+1] = 2
+ elseif not asks or op[14] < 0 or (op[14] > 0 and least <= tk[5]) then return false
+ elseif op[14] > 0 then r[r_o+7], r[r_o+8] = 7, r[r_o+7] end
+ r[r_o+1] = 3
  F.pool_Pool_leaveQueue(tk)
  F.pool_Pool_end(t, tk)
  return true
@@ -1307,7 +1314,7 @@ F.pool_scoped = function(who, who_o, per) -- internal/pool/insts.go:240
  if band(per, 16) ~= 0 then s[5] = who[who_o+5] end
  return copy_(s, 0, 5)
 end
-F.pool_Pool_sumsOf = function(i, in_) -- internal/pool/fast.go:79
+F.pool_Pool_sumsOf = function(i, in_) -- internal/pool/fast.go:80
  if in_[29] == once[7] then return T[6][in_[30]+1] end
  local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
  F.meter_Meter_Advance(in_, d, r, once[1])
@@ -1330,7 +1337,7 @@ F.pool_Pool_sumsOf = function(i, in_) -- internal/pool/fast.go:79
  end
  return s
 end
-F.pool_Pool_paced = function(s, in_, d, amount) -- internal/pool/fast.go:157
+F.pool_Pool_paced = function(s, in_, d, amount) -- internal/pool/fast.go:158
  if not (cfg[49] > 0 and (once[1] < once[0+11] or F.order_Queue_Waiting(0 + 1) > 0 or (0 == 0 and (counts[0+5]) > 0))) then
   return false
  end
@@ -1420,10 +1427,10 @@ F.pool_Pool_sessionOf = function(id) -- internal/pool/sessions.go:37
  once[27], s[3] = i, once[1]
  return s
 end
-F.pool_Pool_FastDone = function(o) -- internal/pool/fast.go:191
+F.pool_Pool_FastDone = function(o) -- internal/pool/fast.go:192
  local t, tk = F.pool_Pool_find(o, 0)
  if t == 0 or tk[23] ~= 3 or tk[33] ~= 0 or tk[30] ~= 0 or tk[32] ~= 0 then return false end
- if o[4] ~= 0 and ((cfg[50] ~= 0 and tk[27] == 0 and o[3] == 0) or (tk[25] < cfg[4] and F.pool_Pool_unstated(tk, o))) then
+ if o[4] ~= 0 and ((cfg[50] ~= 0 and tk[27] == 0 and o[3] == 0) or (o[5] ~= 0 and tk[25] < cfg[4] and F.pool_Pool_unstated(tk, o))) then
   return false
  end
  local answers = o[3] ~= 0 and tk[27] == 0
@@ -1443,22 +1450,15 @@ F.pool_Pool_FastDone = function(o) -- internal/pool/fast.go:191
   end
   return true
  end
- local known = false
- for limit = 0, cfg[4] - 1 do
-  if o[limit+5] ~= 0 then
-   known = true
-   break
-  end
- end
  local pd = nil
- if known then pd = F.pool_Pool_noted(tk) end
+ if o[5] ~= 0 then pd = F.pool_Pool_noted(tk) end
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
   local s = F.pool_Pool_sumsOf(c[c_o+4], in_)
   s[9] = s[9] - 1
   local actual = c[c_o+1]
-  if known and o[c[c_o+5]+5] >= 0 and o[c[c_o+5]+5] <= 1099511627776 then actual = o[c[c_o+5]+5] end
+  if o[5] ~= 0 and o[c[c_o+5]+6] >= 0 and o[c[c_o+5]+6] <= 1099511627776 then actual = o[c[c_o+5]+6] end
   if s[5] == 1 and c[c_o+3] == 1 and actual <= c[c_o+1] then
    local less = c[c_o+1] - actual
    s[11] = s[11] + c[c_o+1]
@@ -1486,7 +1486,7 @@ F.pool_Pool_countAccepted = function(model, n) -- internal/pool/answers.go:78
  local t1_, t1_o = F.pool_answers_span(a, once[1])
  t1_[t1_o+2] = t1_[t1_o+2] + n
 end
-F.pool_Pool_unasked = function(l, e, i) -- internal/pool/lotends.go:138
+F.pool_Pool_unasked = function(l, e, i) -- internal/pool/lotends.go:141
  for limit = 0, e[5] - 1 do
   if e[7][(i * e[5] + limit)+1] > 0 and (limit >= l[13] or l[16][((e[6][i+1] - l[3]) * l[13] + limit)+1] == 0) then
    return true
@@ -1494,7 +1494,7 @@ F.pool_Pool_unasked = function(l, e, i) -- internal/pool/lotends.go:138
  end
  return false
 end
-F.pool_sums_giveUp = function(s, l, e, limit, from, to) -- internal/pool/lotends.go:148
+F.pool_sums_giveUp = function(s, l, e, limit, from, to) -- internal/pool/lotends.go:151
  local i = from
  while i < to do
   local amount = l[16][((e[6][i+1] - l[3]) * l[13] + limit)+1]
@@ -1506,7 +1506,7 @@ F.pool_sums_giveUp = function(s, l, e, limit, from, to) -- internal/pool/lotends
   i = i + 1
  end
 end
-F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s) -- internal/pool/lotends.go:159
+F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s) -- internal/pool/lotends.go:162
  local usual = s[5] == 1 and l[31][limit+1] == 1
  local w, first, amounts, states, numbers, used, uw = l[13], l[3], l[16], l[29], e[6], e[7], e[5]
  local unit, bound, gone, less, refs, i = s[8], e[3] ~= 0 and s[7] == 0, 0, 0, 0, from
@@ -1519,7 +1519,7 @@ F.pool_Pool_settleLot = function(l, e, limit, from, to, in_, s) -- internal/pool
    if limit < uw then
     local u = used[(i * uw + limit)+1]
     if u >= 0 then actual = u end
-   elseif uw > 0 then actual = 0 end
+   end
    if usual and actual <= amount and states[k+1] == 0 then
     gone = gone + amount
     if actual ~= amount then
@@ -1687,14 +1687,14 @@ F.pool_Pool_pausesLost = function(t, tk, unsent) -- internal/pool/pauses.go:156
   i = (S_gates[i] or ld(S_gates, i))[41]
  end
 end
-F.pool_Pool_lapse = function(tk) -- internal/pool/lifecycle.go:371
+F.pool_Pool_lapse = function(tk) -- internal/pool/lifecycle.go:375
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
   F.meter_Meter_Lapse(in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), tk[6] < once[1] and tk[6] or once[1], c, c_o)
  end
 end
-F.pool_Pool_finish = function(t, tk) -- internal/pool/lifecycle.go:269
+F.pool_Pool_finish = function(t, tk) -- internal/pool/lifecycle.go:273
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
@@ -1854,15 +1854,18 @@ F.pool_Pool_ramps = function(i) -- internal/pool/ramps.go:20
 end
 F.pool_Pool_valid = function(op) -- internal/pool/acquire.go:70
  if max(#op[4], #op[5], #op[6], #op[7], #op[8]) > 256 then return false end
- for k = 0, cfg[4] - 1 do if u64(op[k+13]) > 1099511627776 then return false end end
- return op[4] ~= "" and floor(op[3] / 2^(63)) == 0 and op[9] < cfg[3] and (op[11] == 0 or op[9] == 0) and op[31] > 0 and op[31] <= 86400000000000 and op[30] >= 0 and op[30] <= 86400000000000 and op[29] <= 8640000000000000 and op[32] <= 2
+ for k = 0, #op[13] - 1 do
+  local n = op[13][k+1][3]
+  if n < 0 or n > 1099511627776 then return false end
+ end
+ return #op[13] <= 64 and op[4] ~= "" and floor(op[3] / 2^(63)) == 0 and op[9] < cfg[3] and (op[11] == 0 or op[9] == 0) and op[16] > 0 and op[16] <= 86400000000000 and op[15] >= 0 and op[15] <= 86400000000000 and op[14] <= 8640000000000000 and op[17] <= 2
 end
-F.pool_Pool_present = function(op) -- internal/pool/acquire.go:212
+F.pool_Pool_present = function(op) -- internal/pool/acquire.go:221
  local s = F.pool_Pool_sessionOf(op[2])
  if op[3] == 0 then
   s[2] = (s[2] > once[28] and s[2] or once[28]) + 1
   op[3] = s[2]
-  move(op, 46, op, 1, 2)
+  move(op, 31, op, 1, 2)
   return true
  end
  if op[3] > s[2] then
@@ -1880,10 +1883,10 @@ F.pool_Pool_newTicket = function(op) -- internal/pool/ticket.go:96
  t[5] = 9007199254740992
  t[24] = op[9]
  t[26] = (op[10] ~= 0) and 1 or 0
- t[31], t[32], t[34] = ((op[11] ~= 0) and 1 or 0), ((op[39] ~= 0) and 1 or 0), op[32]
- t[7], t[9] = quo(op[31], 1000), quo(op[30], 1000)
+ t[31], t[32], t[34] = ((op[11] ~= 0) and 1 or 0), ((op[24] ~= 0) and 1 or 0), op[17]
+ t[7], t[9] = quo(op[16], 1000), quo(op[15], 1000)
  t[16] = once[27]
- if op[29] >= 0 then t[5] = once[1] + quo(op[29], 1000) end
+ if op[14] >= 0 then t[5] = once[1] + quo(op[14], 1000) end
  t[10], t[11], t[12], t[13], t[14] = F.flat_Names_Hold(op[4]), 0, 0, 0, 0
  if op[5] ~= "" or op[6] ~= "" or op[7] ~= "" or op[8] ~= "" then
   t[11], t[12] = F.flat_Names_Hold(op[5]), F.flat_Names_Hold(op[6])
@@ -1893,15 +1896,15 @@ F.pool_Pool_newTicket = function(op) -- internal/pool/ticket.go:96
  F.pool_Pool_heard(t[15], t[24])
  local s = S_sessions[t[16]] or ld(S_sessions, t[16])
  s[5] = s[5] + 1
- if op[32] == 2 then s[7] = s[7] + 1 end
+ if op[17] == 2 then s[7] = s[7] + 1 end
  F.pool_Pool_enter(i, t, 0)
  return i, t
 end
-F.pool_Pool_want = function(tk, amounts, amounts_o, force) -- internal/pool/acquire.go:85
+F.pool_Pool_want = function(tk, amounts, force) -- internal/pool/acquire.go:94
  local limit, fits = 0, false
  fits = true
  for limit = 0, cfg[4] - 1 do
-  local amount = amounts[amounts_o+limit+1]
+  local amount = F.pool_Pool_askedOf(amounts, limit)
   if amount ~= 0 then
    local c, c_o = tk, (tk[25])*5+35
    c[c_o+4], c[c_o+5] = F.pool_Pool_instOf(limit, tk, 9), limit % 256
@@ -1919,6 +1922,10 @@ F.pool_Pool_want = function(tk, amounts, amounts_o, force) -- internal/pool/acqu
  end
  return -1, fits
 end
+F.pool_Pool_refuseTooLarge = function(op, limit) -- internal/pool/pool.go:451
+ F.pool_refuse(op, 6, 0)
+ op[39] = (S_limits[limit+1] or ld(S_limits, limit+1))[1]
+end
 F.pool_Pool_pausesAllow = function(model, key) -- internal/pool/pauses.go:113
  local all, i = {1,0,0,0}, once[26]
  while i ~= 0 do
@@ -1935,7 +1942,7 @@ F.pool_Pool_pausesAllow = function(model, key) -- internal/pool/pauses.go:113
  end
  return copy_(all, 0, 4)
 end
-F.pool_Pool_grant = function(t, tk, counts_) -- internal/pool/acquire.go:145
+F.pool_Pool_grant = function(t, tk, counts_) -- internal/pool/acquire.go:154
  tk[4] = once[1]
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -1948,7 +1955,7 @@ F.pool_Pool_grant = function(t, tk, counts_) -- internal/pool/acquire.go:145
  once[5] = once[5] + 1
  F.pool_Pool_sent(tk)
 end
-F.pool_Pool_hold = function(t, tk, op) -- internal/pool/acquire.go:164
+F.pool_Pool_hold = function(t, tk, op) -- internal/pool/acquire.go:173
  if tk[32] ~= 0 and tk[4] < once[1] then F.pool_Pool_regrant(tk) end
  tk[23] = 3
  F.pool_Pool_live(t, tk)
@@ -1972,26 +1979,26 @@ F.pool_Pool_enqueue = function(t, i, front) -- internal/pool/acquire.go:37
  t3_[6] = t3_[6] + 1
  F.pool_Pool_scheduleWait(t, tk)
  once[9] = (once[9] ~= 0 or F.order_Queue_IsFirst(tk[17])) and 1 or 0
- T[1][i+1][46], once[8] = 1, 1
+ T[1][i+1][31], once[8] = 2, 1
 end
 F.pool_Pool_keep = function(op) -- internal/pool/sessions.go:61
- op[46] = 4
+ op[31] = 5
  local i = F.pool_Pool_findSession(op[2])
- if i ~= 0 and not F.pool_Pool_past((S_sessions[i] or ld(S_sessions, i))) and op[30] <= 86400000000000 then
+ if i ~= 0 and not F.pool_Pool_past((S_sessions[i] or ld(S_sessions, i))) and op[15] <= 86400000000000 then
   local s = S_sessions[i] or ld(S_sessions, i)
-  s[4] = max(s[4], once[1] + quo(op[30], 1000))
-  op[46] = 0
-  if s[5] == 0 then op[46] = 3 end
+  s[4] = max(s[4], once[1] + quo(op[15], 1000))
+  op[31] = 1
+  if s[5] == 0 then op[31] = 4 end
  end
 end
 F.pool_Pool_lookup = function(op) -- internal/pool/lifecycle.go:55
  local t, tk = F.pool_Pool_find(op, 1)
  if t == 0 then
-  op[46] = 4
+  op[31] = 5
   local i = F.pool_Pool_findSession(op[2])
   if i ~= 0 and op[3] ~= 0 then
    local s = S_sessions[i] or ld(S_sessions, i)
-   if op[3] <= s[2] and not (s[5] == 0 and s[8] == 0 and once[1] - s[3] >= 600000000) then op[46] = 3 end
+   if op[3] <= s[2] and not (s[5] == 0 and s[8] == 0 and once[1] - s[3] >= 600000000) then op[31] = 4 end
   end
  end
  return t, tk
@@ -2001,21 +2008,21 @@ F.pool_Pool_scheduleWait = function(i, t) -- internal/pool/ticket.go:158
  if t[9] > 0 then due = min(due, once[1] + t[9]) end
  if due < 9007199254740992 then F.pool_Pool_schedule(i, t, due) end
 end
-F.pool_Pool_live = function(t, tk) -- internal/pool/acquire.go:193
+F.pool_Pool_live = function(t, tk) -- internal/pool/acquire.go:202
  tk[8] = once[1] + tk[7]
  local due = tk[8]
  if tk[34] == 1 then due = min(due, once[1] + 10000000) end
  F.pool_Pool_schedule(t, tk, due)
 end
-F.pool_ticket_report = function(tk, op) -- internal/pool/acquire.go:203
- local r, r_o = op, 45
- r[r_o+1] = 0
+F.pool_ticket_report = function(tk, op) -- internal/pool/acquire.go:212
+ local r, r_o = op, 30
+ r[r_o+1] = 1
  move(r, r_o+1, tk, 0, 2)
  r[r_o+5] = tk[4]
  r[r_o+6] = (tk[4] - tk[3]) * 1000
 end
 F.pool_Pool_leaves = function(op) -- internal/pool/members.go:123
- op[46] = 3
+ op[31] = 4
  local at = F.pool_Pool_findSession(op[2])
  if at == 0 or (S_sessions[at] or ld(S_sessions, at))[8] == 0 then return end
  local silent = (S_members[(S_sessions[at] or ld(S_sessions, at))[8]] or ld(S_members, (S_sessions[at] or ld(S_sessions, at))[8]))[2] ~= 0
@@ -2058,7 +2065,7 @@ F.pool_Pool_promise = function(m, known) -- internal/pool/members.go:160
  m[6] = want
  if m[5] == 0 or want < m[5] then F.pool_Pool_setShare(m, want) end
 end
-F.pool_Pool_fits = function(tk) -- internal/pool/acquire.go:132
+F.pool_Pool_fits = function(tk) -- internal/pool/acquire.go:141
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
@@ -2106,7 +2113,7 @@ F.meter_Meter_Bind = function(m, d, r, t, c, c_o) -- internal/meter/charge.go:12
  end
  c[c_o+3], c[c_o+2] = 0, t
 end
-F.pool_Pool_changed = function(c, c_o) -- internal/pool/lifecycle.go:283
+F.pool_Pool_changed = function(c, c_o) -- internal/pool/lifecycle.go:287
  return band(cfg[61], (1 * 2^(c[c_o+5]))) == 0 and F.order_Queue_Unpark(c[c_o+4])
 end
 F.pool_Pool_judged = function(tk, v) -- internal/pool/history.go:148
@@ -2123,41 +2130,42 @@ F.pool_Pool_judged = function(tk, v) -- internal/pool/history.go:148
  end
 end
 F.pool_Pool_served = function(op, key) -- internal/pool/trouble.go:13
- local t1_ = op[33]
+ local t1_ = op[18]
  if t1_ == 7 or t1_ == 3 or t1_ == 5 then F.pool_Pool_fail(op, key)
  elseif t1_ == 6 then
-  if op[38] ~= "" and op[37] == 0 then F.pool_Pool_fail(op, key) end
+  if op[23] ~= "" and op[22] == 0 then F.pool_Pool_fail(op, key) end
  elseif t1_ == 0 then
  else F.pool_Pool_endFailuresOf(key) end
 end
 F.pool_Pool_countAnswer = function(model, op) -- internal/pool/answers.go:85
- if op[33] == 0 or op[33] == 7 then return end
- if op[37] == 0 then
+ if op[18] == 0 or op[18] == 7 then return end
+ if op[22] == 0 then
   F.pool_Pool_countAccepted(model, 1)
   return 
  end
  local a = F.pool_Pool_answersOf(model)
  a[3], a[4] = once[1], once[1]
  local s, s_o = F.pool_answers_span(a, once[1])
- local status = (op[37] + 2147483648) % 4294967296 - 2147483648
+ local status = (op[22] + 2147483648) % 4294967296 - 2147483648
  s[s_o+5] = (s[s_o+5] ~= 0 or (s[s_o+3] > 0 and s[s_o+4] ~= status)) and 1 or 0
  s[s_o+2] = s[s_o+2] + 1
  s[s_o+3] = s[s_o+3] + 1
  s[s_o+4] = status
  local old = a[2]
- a[2] = F.flat_Names_Hold(sub(op[38], 1, (#op[38] < 256 and #op[38] or 256)))
+ a[2] = F.flat_Names_Hold(sub(op[23], 1, (#op[23] < 256 and #op[23] or 256)))
  if old ~= 0 then F.flat_Names_Drop(old) end
 end
 F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go:54
- for i = 0, #op[36] - 1 do
+ for i = 0, #op[21] - 1 do
   repeat
-   local o = op[36][i+1]
-   if o[1] < 0 or o[1] >= cfg[4] then break end
-   local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
+   local o = op[21][i+1]
+   local limit = F.pool_Pool_Index(o[1])
+   if limit < 0 then break end
+   local l = (S_limits[limit+1] or ld(S_limits, limit+1))
    if band(l[7], bnot(20)) ~= 0 then break end
-   local at = F.pool_Pool_instOf(o[1], who, who_o)
-   if at == once[o[1]+81] and at ~= 0 then
-    F.pool_Pool_learnCrowd(o, made)
+   local at = F.pool_Pool_instOf(limit, who, who_o)
+   if at == once[limit+81] and at ~= 0 then
+    F.pool_Pool_learnCrowd(limit, o, made)
     break
    end
    local in_, d, r = F.pool_Pool_touch(at)
@@ -2176,7 +2184,7 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go
    if d[1] == 0 then whole = in_[1] end
    if o[2] > 0 and o[2] <= 1099511627776 and o[3] >= 0 and o[3] <= whole and (current or not ((d[1] == 2 and in_[8] ~= 0))) then
     if l[13] ~= 0 and F.meter_Meter_Believe(in_, d, whole - o[3]) then
-     F.pool_Pool_sample(in_, d, r, o[3], F.pool_ticket_cost(tk, o[1]))
+     F.pool_Pool_sample(in_, d, r, o[3], F.pool_ticket_cost(tk, limit))
      break
     end
     local rough = l[12] ~= 0 or F.pool_Pool_explained(in_, made, whole - o[3])
@@ -2186,13 +2194,13 @@ F.pool_Pool_learn = function(op, who, who_o, made, tk) -- internal/pool/learn.go
      F.pool_Pool_contradicts(in_, o, whole)
      F.pool_Pool_follow(in_, o, made, tk)
     end
-    F.pool_Pool_sample(in_, d, r, o[3], F.pool_ticket_cost(tk, o[1]))
+    F.pool_Pool_sample(in_, d, r, o[3], F.pool_ticket_cost(tk, limit))
    end
   until true
  end
 end
 F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses.go:222
- local hint, t1_ = quo(op[34], 1000), op[33]
+ local hint, t1_ = quo(op[19], 1000), op[18]
  if t1_ == 1 then
   local i = once[26]
   while i ~= 0 do
@@ -2215,7 +2223,7 @@ F.pool_Pool_judge = function(op, who, who_o, granted, t) -- internal/pool/pauses
  end
  return false
 end
-F.pool_Pool_unexplained = function(tk, scope) -- internal/pool/learn.go:176
+F.pool_Pool_unexplained = function(tk, scope) -- internal/pool/learn.go:177
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
@@ -2232,20 +2240,18 @@ F.pool_Pool_unexplained = function(tk, scope) -- internal/pool/learn.go:176
   end
  end
 end
-F.pool_Pool_settle = function(tk, amounts, amounts_o) -- internal/pool/lifecycle.go:208
- local known = false
- for i = 0, cfg[4] - 1 do known = known or amounts[amounts_o+i+1] ~= 0 end
- if not known then return end
+F.pool_Pool_settle = function(tk, used) -- internal/pool/lifecycle.go:213
+ if #used == 0 or #used > 64 then return end
  local before, at = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}, {0,0,0,0,0,0,0,0}
  if tk[30] ~= 0 then
   before = F.pool_Pool_costs(tk)
   at = F.pool_Pool_position(tk)
  end
- if tk[25] < cfg[4] then F.pool_Pool_chargeUnstated(tk, amounts, amounts_o) end
+ if tk[25] < cfg[4] then F.pool_Pool_chargeUnstated(tk, used) end
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
-  local actual = amounts[amounts_o+c[c_o+5]+1]
-  if actual >= 0 and actual <= 1099511627776 and actual ~= c[c_o+1] then
+  local actual, known = F.pool_Pool_usedOf(used, c[c_o+5])
+  if known and actual ~= c[c_o+1] then
    local in_, d, r = F.pool_Pool_touchCharge(c, c_o)
    if in_[1] > 0 then actual = min(actual, 8 * in_[1]) end
    local estimate = c[c_o+1]
@@ -2259,7 +2265,7 @@ F.pool_Pool_settle = function(tk, amounts, amounts_o) -- internal/pool/lifecycle
   F.order_Queue_Settled(at, before, after)
  end
 end
-F.pool_Pool_strictly = function(tk) -- internal/pool/lifecycle.go:288
+F.pool_Pool_strictly = function(tk) -- internal/pool/lifecycle.go:292
  if cfg[50] == 0 then return false end
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2267,7 +2273,7 @@ F.pool_Pool_strictly = function(tk) -- internal/pool/lifecycle.go:288
  end
  return false
 end
-F.pool_Pool_spend = function(t, tk) -- internal/pool/lifecycle.go:302
+F.pool_Pool_spend = function(t, tk) -- internal/pool/lifecycle.go:306
  local held = false
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2304,7 +2310,7 @@ F.pool_Pool_since = function(scope, who, who_o) -- internal/pool/learn.go:41
  end
  return once[1]
 end
-F.pool_Pool_unbrief = function(who, who_o) -- internal/pool/learn.go:156
+F.pool_Pool_unbrief = function(who, who_o) -- internal/pool/learn.go:157
  for i = 0, cfg[4] - 1 do
   if band(cfg[61], (1 * 2^(i))) ~= 0 then
    local at, per = unscoped[i][1], (S_limits[i+1] or ld(S_limits, i+1))[7]
@@ -2350,8 +2356,8 @@ F.pool_Pool_pauseOf = function(scope, model, key) -- internal/pool/pauses.go:48
  return i
 end
 F.pool_Pool_setCause = function(g, op, agent) -- internal/pool/pauses.go:255
- local cause = op[38]
- if cause == "" then cause = F.store_Verdict_String(op[33]) end
+ local cause = op[23]
+ if cause == "" then cause = F.store_Verdict_String(op[18]) end
  local old = g[38]
  g[38] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  if old ~= 0 then F.flat_Names_Drop(old) end
@@ -2372,14 +2378,14 @@ F.pause_State_Resume = function(g, t) -- internal/pause/pause.go:298
  g[4], g[5] = 0, 0
 end
 F.pool_Pool_validMember = function(op) -- internal/pool/leases.go:133
- if op[4] == "" or max(#op[4], #op[5], #op[42]) > 256 or #op[43] > 16 then return false end
- local t2_ = op[43]
+ if op[4] == "" or max(#op[4], #op[5], #op[27]) > 256 or #op[28] > 16 then return false end
+ local t2_ = op[28]
  for t1_ = 0, #t2_ - 1 do
   local name = t2_[t1_+1]
   if name == "" or #name > 256 then return false end
  end
- local s = copy_(op, 43, 2)
- return op[9] < cfg[3] and op[31] >= 0 and op[31] <= 86400000000000 and s[1] >= 0 and s[1] <= 1048576 and (s[1] == 0 or (s[2] > 0 and s[2] <= 86400000000000))
+ local s = copy_(op, 28, 2)
+ return op[9] < cfg[3] and op[16] >= 0 and op[16] <= 86400000000000 and s[1] >= 0 and s[1] <= 1048576 and (s[1] == 0 or (s[2] > 0 and s[2] <= 86400000000000))
 end
 F.pool_Pool_bury = function() -- internal/pool/leases.go:244
  local i = 1
@@ -2471,8 +2477,8 @@ F.pool_Pool_countLiving = function() -- internal/pool/leases.go:281
  end
 end
 F.pool_Pool_handOn = function(l, op) -- internal/pool/leases.go:226
- if op[42] == "" or l[5] <= once[1] then return false
- elseif l[7] ~= op[2] or F.flat_Names_Text(l[3]) ~= op[42] then
+ if op[27] == "" or l[5] <= once[1] then return false
+ elseif l[7] ~= op[2] or F.flat_Names_Text(l[3]) ~= op[27] then
   if l[8] == op[2] then l[8] = 0 end
   return true
  elseif l[8] == 0 or l[9] <= once[1] then return false end
@@ -2622,7 +2628,7 @@ F.pool_Pool_tooBig = function(tk) -- internal/pool/serve.go:135
  return -1
 end
 F.pool_Pool_dismiss = function(t, tk, limit) -- internal/pool/serve.go:146
- if tk[18] > 0 then F.pool_refuse(T[1][(tk[18] - 1)+1], 6, limit, 0)
+ if tk[18] > 0 then F.pool_Pool_refuseTooLarge(T[1][(tk[18] - 1)+1], limit)
  else
   local t1_ = T[2]
   t1_[#t1_+1] = copy_(tk, 0, 2)
@@ -2756,40 +2762,33 @@ F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:206
  return false
 end
 F.pool_Pool_why = function(t) -- internal/pool/serve.go:278
- local reason, least, tk, r, kept = {0,0,0,0}, 0, S_tickets[t] or ld(S_tickets, t), {2,0,-1,0}, {0,0,0,0}
- local at, unknown, ahead = once[1], false, F.order_Queue_Ahead(tk[17], cfg[52] ~= 0)
+ local reason, least, tk, code, on = {0,0,"",0}, 0, S_tickets[t] or ld(S_tickets, t), 2, -1
+ local policy, policyOn, at, unknown, ahead = 0, -1, once[1], false, F.order_Queue_Ahead(tk[17], cfg[52] ~= 0)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, ring = F.pool_Pool_touchCharge(c, c_o)
   local before = F.order_Share(in_[22] - c[c_o+1], ahead)
   local e = F.pool_Pool_estimate(in_, d, ring, before, c[c_o+1])
-  if e > at or (r[3] < 0 and band(tk[22], (1 * 2^(c[c_o+5]))) ~= 0) then
-   at = at > e and at or e
-   r[3] = (c[c_o+5] + 128) % 256 - 128
-  end
+  if e > at or (on < 0 and band(tk[22], (1 * 2^(c[c_o+5]))) ~= 0) then at, on = at > e and at or e, c[c_o+5] end
   if F.pool_inst_room(in_, d, ring, c[c_o+1]) < c[c_o+1] then
-   r[1] = 1
-   if r[3] < 0 then r[3] = (c[c_o+5] + 128) % 256 - 128 end
+   code = 1
+   if on < 0 then on = c[c_o+5] end
    if F.pool_depends(in_, d, ring, once[1], c[c_o+1]) then unknown = true end
   end
-  local code, until_ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, ring)
-  if code ~= 0 then
-   kept = {code,0,(c[c_o+5] + 128) % 256 - 128,0}
-   at = at > until_ and at or until_
-  end
+  local keeps, until_ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, ring)
+  if keeps ~= 0 then policy, policyOn, at = keeps, c[c_o+5], at > until_ and at or until_ end
  end
- if kept[1] ~= 0 then
-  r = copy_(kept, 0, 4)
-  unknown = false
- end
+ if policy ~= 0 then code, on, unknown = policy, policyOn, false end
  local v = F.pool_Pool_pausesAllow(tk[12], tk[14])
  if v[1] == 0 and (v[2] ~= 3 or (v[3] >= at and not unknown)) then
-  r[1], unknown = F.pool_holdCode(v[2]), false
+  code, unknown = F.pool_holdCode(v[2]), false
   at = at > v[3] and at or v[3]
  end
  if at >= 9007199254740992 then at, unknown = once[1], true end
- if at > once[1] and not unknown then r[4] = at end
- return copy_(r, 0, 4), at
+ reason[1] = code
+ if on >= 0 then reason[3] = (S_limits[on+1] or ld(S_limits, on+1))[1] end
+ if at > once[1] and not unknown then reason[4] = at end
+ return copy_(reason, 0, 4), at
 end
 F.policy_Gap = function(amount, size, window) return ceil((amount * window) / size) end -- internal/policy/pace.go:19
 F.meter_Meter_add = function(m, d, r, t, amount) -- internal/meter/charge.go:91
@@ -2861,13 +2860,13 @@ F.policy_Breaker_Sent = function(b, b_o, t) -- internal/policy/breaker.go:204
  if b[b_o+9] ~= 0 and t - b[b_o+13] < 10000000 then b[b_o+14] = b[b_o+14] + 1 end
 end
 F.pool_Pool_past = function(s) return s[5] == 0 and s[8] == 0 and once[1] - s[3] >= 600000000 end -- internal/pool/sessions.go:180
-F.pool_Pool_unstated = function(tk, o) -- internal/pool/fast.go:264
+F.pool_Pool_unstated = function(tk, o) -- internal/pool/fast.go:258
  local n = 0
- for limit = 0, cfg[4] - 1 do if o[limit+5] > 0 then n = n + 1 end end
- for k = 0, tk[25] - 1 do if o[tk[(k)*5+40]+5] > 0 then n = n - 1 end end
+ for limit = 0, cfg[4] - 1 do if o[limit+6] > 0 then n = n + 1 end end
+ for k = 0, tk[25] - 1 do if o[tk[(k)*5+40]+6] > 0 then n = n - 1 end end
  return n > 0
 end
-F.pool_Pool_bindFast = function(in_, s, c, c_o) -- internal/pool/fast.go:280
+F.pool_Pool_bindFast = function(in_, s, c, c_o) -- internal/pool/fast.go:274
  if (c[c_o+3] == 1 and s[5] == 1) then
   s[11] = s[11] + c[c_o+1]
   s[12] = s[12] + c[c_o+1]
@@ -2886,11 +2885,11 @@ F.pool_Pool_noted = function(tk) -- internal/pool/history.go:176
  end
  return pd
 end
-F.pool_Pool_keptLess = function(s, in_, class, granted, amount) -- internal/pool/fast.go:344
+F.pool_Pool_keptLess = function(s, in_, class, granted, amount) -- internal/pool/fast.go:338
  if s[6] == 2 then F.pool_Pool_tookLess(class, granted, in_, amount)
  elseif class > 0 then s[14] = s[14] - amount end
 end
-F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd) -- internal/pool/fast.go:302
+F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd) -- internal/pool/fast.go:296
  if s[5] == 4 then
   if c[c_o+3] == 1 then
    s[11] = s[11] + c[c_o+1]
@@ -2904,7 +2903,7 @@ F.pool_Pool_closeFast = function(tk, in_, s, c, c_o, actual, pd) -- internal/poo
  if s[8] >= 0 and pd ~= nil then pd[s[8]+12] = max(pd[s[8]+12] + more, 0) end
  if s[6] ~= 0 then F.pool_Pool_keptLess(s, in_, tk[24], tk[4], -more) end
 end
-F.pool_Pool_endFast = function(t, tk) -- internal/pool/fast.go:354
+F.pool_Pool_endFast = function(t, tk) -- internal/pool/fast.go:348
  F.pool_wheel_remove(once, 133, tk)
  if tk[10] ~= 0 then F.flat_Names_Drop(tk[10]) end
  if tk[12] ~= 0 then
@@ -2971,7 +2970,7 @@ F.pool_Pool_usedLess = function(l, k, unit, less) -- internal/pool/tallies.go:12
  t[unit+15] = t[unit+15] - less
  if t[7] == 0 then F.pool_Pool_mark(t) end
 end
-F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound) -- internal/pool/lotends.go:196
+F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound) -- internal/pool/lotends.go:197
  if gone == 0 then return end
  s[11] = s[11] + gone
  s[2] = s[2] + less
@@ -2981,7 +2980,7 @@ F.pool_Pool_settleHeld = function(l, in_, s, gone, less, bound) -- internal/pool
  else s[12] = s[12] + (gone - less) end
  if less ~= 0 and s[6] ~= 0 then F.pool_Pool_keptLess(s, in_, l[8], l[17], less) end
 end
-F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual) -- internal/pool/lotends.go:214
+F.pool_Pool_settleOdd = function(l, e, k, limit, in_, s, amount, actual) -- internal/pool/lotends.go:215
  local c = {amount,l[32][limit+1],l[31][limit+1] % 256}
  if l[29][k+1] > 0 and c[3] == 1 and s[7] == 0 then c[2], c[3] = l[29][k+1], 0 end
  if c[3] == 0 and actual == amount then return end
@@ -3247,6 +3246,11 @@ F.pool_Pool_heard = function(caller, class) -- internal/pool/leases.go:27
  rec[9], rec[2] = class, (floor(once[1] / 2^(20)) % 4294967296)
  if cfg[49] > 0 then once[class+11] = max(once[class+11], once[1] + cfg[49]) end
 end
+F.pool_Pool_askedOf = function(amounts, limit) -- internal/pool/acquire.go:84
+ if (band(once[130], (1 * 2^(limit))) ~= 0) then return 0 end
+ local n, _ = F.store_AmountOf(amounts, (S_limits[limit+1] or ld(S_limits, limit+1)))
+ return n
+end
 F.pool_Pool_instOf = function(limit, who, who_o) -- internal/pool/insts.go:176
  local per = (S_limits[limit+1] or ld(S_limits, limit+1))[7]
  if per == 0 then return unscoped[limit][1] end
@@ -3333,7 +3337,7 @@ F.pool_Pool_sent = function(tk) -- internal/pool/history.go:103
   if u >= 0 then pd[u+12] = pd[u+12] + c[c_o+1] end
  end
 end
-F.pool_Pool_regrant = function(tk) -- internal/pool/acquire.go:180
+F.pool_Pool_regrant = function(tk) -- internal/pool/acquire.go:189
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local amount, in_, d, r = c[c_o+1], F.pool_Pool_touchCharge(c, c_o)
@@ -3342,7 +3346,7 @@ F.pool_Pool_regrant = function(tk) -- internal/pool/acquire.go:180
  end
  tk[4] = once[1]
 end
-F.pool_Pool_costs = function(tk) -- internal/pool/acquire.go:113
+F.pool_Pool_costs = function(tk) -- internal/pool/acquire.go:122
  local c = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
  for k = 0, tk[25] - 1 do
   local ch, ch_o = tk, (k)*5+35
@@ -3454,15 +3458,15 @@ F.pool_Pool_callerFor = function(tk) -- internal/pool/crowd.go:143
  return S_crecs[tk[15]] or ld(S_crecs, tk[15])
 end
 F.pool_Pool_fail = function(op, key) -- internal/pool/trouble.go:46
- local unpaid = op[33] == 5
+ local unpaid = op[18] == 5
  if unpaid ~= (once[142] ~= 0) then F.pool_Pool_endFailures() end
  if once[140] == 0 then once[145] = once[1] end
  once[146] = once[1]
  if once[140] < 1000000 then once[140] = once[140] + 1 end
- once[141] = (once[141] ~= 0 or op[33] == 7) and 1 or 0
+ once[141] = (once[141] ~= 0 or op[18] == 7) and 1 or 0
  once[142] = (unpaid) and 1 or 0
- local cause = op[38]
- if cause == "" then cause = F.store_Verdict_String(op[33]) end
+ local cause = op[23]
+ if cause == "" then cause = F.store_Verdict_String(op[18]) end
  local old = once[143]
  once[143] = F.flat_Names_Hold(sub(cause, 1, (#cause < 256 and #cause or 256)))
  if old ~= 0 then F.flat_Names_Drop(old) end
@@ -3478,18 +3482,24 @@ F.pool_Pool_endFailuresOf = function(key) -- internal/pool/trouble.go:29
  end
  F.pool_Pool_endFailures()
 end
-F.pool_Pool_learnCrowd = function(o, made) -- internal/pool/crowd.go:98
- local i, l = once[o[1]+81], (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
+F.pool_Pool_Index = function(name) -- internal/pool/reform.go:101
+ for i = 0, cfg[4] - 1 do
+  if (S_limits[i+1] or ld(S_limits, i+1))[1] == name and not (band(once[130], (1 * 2^(i))) ~= 0) then return i end
+ end
+ return -1
+end
+F.pool_Pool_learnCrowd = function(limit, o, made) -- internal/pool/crowd.go:98
+ local i, l = once[limit+81], (S_limits[limit+1] or ld(S_limits, limit+1))
  local in_, d, r = F.pool_Pool_touch(i)
  if o[2] <= 0 or o[2] > 1099511627776 then return end
- local least = once[o[1]+97]
+ local least = once[limit+97]
  if least == 0 or o[2] < least then
-  once[o[1]+97] = o[2]
+  once[limit+97] = o[2]
   F.pool_Pool_learnSize(i, in_, d, l, o[2])
  end
  if o[3] >= 0 and o[3] < in_[1] then F.meter_Meter_ObserveUsed(in_, d, r, once[1], made, in_[1] - o[3], true) end
 end
-F.pool_Pool_learnSize = function(i, in_, d, l, size) -- internal/pool/learn.go:131
+F.pool_Pool_learnSize = function(i, in_, d, l, size) -- internal/pool/learn.go:132
  if size <= 0 or size > 1099511627776 then return end
  local burst = l[5]
  if l[4] > 0 and l[11] == 0 then
@@ -3504,14 +3514,14 @@ F.pool_Pool_learnSize = function(i, in_, d, l, size) -- internal/pool/learn.go:1
  end
 end
 F.pool_Pool_fit = function(in_, o, made, tk) -- internal/pool/model.go:150
- local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
+ local l = (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))
  if l[2] ~= 0 or in_[15] == 0 then return end
- local own = F.pool_ticket_cost(tk, o[1])
+ local own = F.pool_ticket_cost(tk, in_[11])
  local s, ok = F.pool_Pool_state(o, l, in_, made, own)
  if not ok then return end
  local m = F.pool_Pool_modelOf(in_)
  local d = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_))
- local limit = (S_defs[o[1]+1] or ld(S_defs, o[1]+1))[4]
+ local limit = (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1))[4]
  F.pool_model_tell(m, s, once[1])
  if d[1] == 1 then
   if s[5] > d[4] + ((s[7] ~= 0) and 50000 or 2200000) then
@@ -3541,12 +3551,12 @@ F.pool_Pool_fit = function(in_, o, made, tk) -- internal/pool/model.go:150
 end
 F.pool_Pool_comesBack = function(in_, o, made, tk) -- internal/pool/model.go:300
  if in_[28] == 0 or o[4] < 0 or o[2] <= 0 or o[3] < 0 or o[3] > o[2] then return end
- local m, l = (S_models[in_[28]] or ld(S_models, in_[28])), (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
+ local m, l = (S_models[in_[28]] or ld(S_models, in_[28])), (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))
  if m[24] == 0 or m[26] ~= 0 or m[1] ~= 1 or not (l[4] == 0 or l[11] ~= 0) then return end
  local unseen = max(in_[5] - (o[2] - o[3]), 0)
- if tk ~= nil then unseen = F.pool_Pool_unseen(in_, made, F.pool_ticket_arrived(tk, o[1], l)) end
+ if tk ~= nil then unseen = F.pool_Pool_unseen(in_, made, F.pool_ticket_arrived(tk, in_[11], l)) end
  local s = {0,0,0,0,0,0,(F.pool_fine(o) and 1 or 0)}
- if F.meter_Meter_Forget(in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), once[1], once[1] + quo(o[4], 1000) + ((s[7] ~= 0) and 50000 or 1200000), F.pool_ticket_arrived(tk, o[1], l), unseen) then
+ if F.meter_Meter_Forget(in_, ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil), once[1], once[1] + quo(o[4], 1000) + ((s[7] ~= 0) and 50000 or 1200000), F.pool_ticket_arrived(tk, in_[11], l), unseen) then
   m[27] = 1
  end
 end
@@ -3578,13 +3588,13 @@ F.meter_Meter_Believe = function(m, d, used) -- internal/meter/observe.go:86
  m[9] = m[9] < used and m[9] or used
  return true
 end
-F.pool_Pool_sample = function(in_, d, r, remaining, own) -- internal/pool/learn.go:106
+F.pool_Pool_sample = function(in_, d, r, remaining, own) -- internal/pool/learn.go:107
  if not ((d[1] == 2 and in_[8] ~= 0)) or cfg[87] == 0 then return end
  local st = F.pool_Pool_stockOf(in_)
  F.policy_Breaker_Sample(st, 9, (F.pool_Pool_rule()), once[1], remaining, in_[4] + own)
  F.pool_Pool_judgeStock(st, in_, F.meter_Meter_Room(in_, d, r))
 end
-F.pool_ticket_cost = function(tk, limit) -- internal/pool/learn.go:116
+F.pool_ticket_cost = function(tk, limit) -- internal/pool/learn.go:117
  if tk ~= nil then
   for k = 0, tk[25] - 1 do
    local c, c_o = tk, (k)*5+35
@@ -3631,7 +3641,7 @@ F.pool_Pool_contradicts = function(in_, o, whole) -- internal/pool/follow.go:150
  m[22], m[23] = o[3], quo(o[4], 1000)
 end
 F.pool_Pool_follow = function(in_, o, made, tk) -- internal/pool/follow.go:112
- local l = (S_limits[o[1]+1] or ld(S_limits, o[1]+1))
+ local l = (S_limits[in_[11]+1] or ld(S_limits, in_[11]+1))
  local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
  if in_[28] == 0 or r == nil or l[2] ~= 0 or not (l[4] == 0 or l[11] ~= 0) or (l[4] > 0 and l[11] == 0 and l[5] ~= l[4]) or o[2] ~= in_[1] or o[4] < 0 then
   return 
@@ -3639,7 +3649,7 @@ F.pool_Pool_follow = function(in_, o, made, tk) -- internal/pool/follow.go:112
  local m = S_models[in_[28]] or ld(S_models, in_[28])
  if m[26] ~= 0 or m[20] >= 2 then return end
  F.meter_Ring_Follow(r, once[1], (once[47] - fmod(once[47], 8)) / 8)
- local own = F.pool_ticket_arrived(tk, o[1], l)
+ local own = F.pool_ticket_arrived(tk, in_[11], l)
  local unseen = F.pool_Pool_unseen(in_, made, own)
  if unseen < 0 then return end
  local used = max(o[2] - o[3], own)
@@ -3669,7 +3679,7 @@ F.pause_State_Succeeded = function(g, t, granted, ticket) -- internal/pause/paus
  end
 end
 F.pool_Pool_gateFor = function(op, who, who_o) -- internal/pool/pauses.go:245
- local g = S_gates[F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[35], who[who_o+3], who[who_o+5]))
+ local g = S_gates[F.pool_Pool_pauseOf(op[20], who[who_o+3], who[who_o+5])] or ld(S_gates, F.pool_Pool_pauseOf(op[20], who[who_o+3], who[who_o+5]))
  if (g[1] == 0 and g[3] == 0 and g[2] == 0) then F.pool_Pool_followRamp(g, who, who_o) end
  F.pool_Pool_setCause(g, op, who[who_o+1])
  return g
@@ -3750,11 +3760,16 @@ F.meter_Ring_Odd = function(r, d, t) -- internal/meter/ring.go:153
  if again then r[5], r[6] = min(r[5] + 50, 500), t end
  return again
 end
-F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o) -- internal/pool/lifecycle.go:247
+F.pool_Pool_chargeUnstated = function(tk, used) -- internal/pool/lifecycle.go:248
  local stated = 0
  for k = 0, tk[25] - 1 do stated = bor(stated, (1 * 2^(tk[(k)*5+40]))) end
  for limit = 0, cfg[4] - 1 do
-  if not (amounts[amounts_o+limit+1] <= 0 or band(stated, (1 * 2^(limit))) ~= 0 or (S_defs[limit+1] or ld(S_defs, limit+1))[1] == 3) then
+  repeat
+   if band(stated, (1 * 2^(limit))) ~= 0 or (band(once[130], (1 * 2^(limit))) ~= 0) or (S_defs[limit+1] or ld(S_defs, limit+1))[1] == 3 then
+    break
+   end
+   local n, known = F.pool_Pool_usedOf(used, limit)
+   if not known or n == 0 then break end
    local c, c_o = tk, (tk[25])*5+35
    c[c_o+4], c[c_o+5] = F.pool_Pool_instOf(limit, tk, 9), limit % 256
    c[c_o+1], c[c_o+2], c[c_o+3] = 0, once[1], 1
@@ -3762,8 +3777,13 @@ F.pool_Pool_chargeUnstated = function(tk, amounts, amounts_o) -- internal/pool/l
    in_[17] = (floor(once[1] / 2^(20)) % 4294967296)
    if unscoped[limit][2] == nil then in_[16] = in_[16] + 1 end
    tk[25] = tk[25] + 1
-  end
+  until true
  end
+end
+F.pool_Pool_usedOf = function(used, limit) -- internal/pool/lifecycle.go:207
+ local n, ok = 0, false
+ n, ok = F.store_AmountOf(used, (S_limits[limit+1] or ld(S_limits, limit+1)))
+ return n, ok and n >= 0 and n <= 1099511627776
 end
 F.meter_Meter_Settle = function(m, d, r, t, c, c_o, actual) -- internal/meter/charge.go:228
  if d[1] == 3 then
@@ -4201,8 +4221,8 @@ F.meter_Meter_Used = function(m, d, r) -- internal/meter/meter.go:47
 end
 F.order_Queue_Waiting = function(c) return counts[c+5] end -- internal/order/queue.go:199
 F.meter_Meter_less = function(m, cut) return m[1] - F.meter_ceilDiv(mul(m[1], cut), 1000) end -- internal/meter/meter.go:99
-F.pool_sums_leaves = function(s, room) if s[5] ~= 0 then s[2] = room end end -- internal/pool/fast.go:295
-F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered) -- internal/pool/fast.go:326
+F.pool_sums_leaves = function(s, room) if s[5] ~= 0 then s[2] = room end end -- internal/pool/fast.go:289
+F.pool_Pool_settleFast = function(in_, s, c, c_o, actual, answered) -- internal/pool/fast.go:320
  F.pool_Pool_enterSums(s)
  local d, r = ((in_[28] == 0) and (S_defs[in_[11]+1] or ld(S_defs, in_[11]+1)) or F.pool_Pool_defOf(in_)), (not (in_[15] == 0) and (S_rings[in_[15]] or ld(S_rings, in_[15])) or nil)
  if in_[1] > 0 then actual = min(actual, 8 * in_[1]) end
@@ -4344,6 +4364,15 @@ F.pause_ramp_nth = function(r, r_o, n) -- internal/pause/ramp.go:127
  local i = quo(n + r[r_o+24] - 1, r[r_o+24])
  if mul(i, r[r_o+24]) >= (r[r_o+17] + r[r_o+4] - r[r_o+16]) then return r[r_o+3] end
  return r.marks[fmod(i, 512)+1]
+end
+F.store_AmountOf = function(amounts, l) -- store/store.go:458
+ local n, stated, i = 0, false, #amounts - 1
+ while i >= 0 do
+  local a = amounts[i+1]
+  if F.store_Amount_concerns(a, l) then return a[3], true end
+  i = i - 1
+ end
+ return 0, false
 end
 F.pool_Pool_crowded = function(limit) -- internal/pool/crowd.go:43
  if once[limit+65] >= F.pool_Pool_mostMeters(limit) then return true end
@@ -5158,6 +5187,10 @@ F.pause_ramp_mark = function(r, r_o, t) -- internal/pause/ramp.go:184
  end
  r[r_o+4] = r[r_o+4] + 1
 end
+F.store_Amount_concerns = function(a, l) -- store/store.go:449
+ if a[2] ~= "" then return a[2] == l[1] and (a[1] == "" or a[1] == l[3]) end
+ return a[1] == l[3]
+end
 F.pool_Pool_uncharged = function(i) -- internal/pool/crowd.go:58
  local in_, _, r = F.pool_Pool_touch(i)
  return (in_[4] == 0 and in_[5] == 0 and in_[9] == 0) and (r == nil or r[3] == 0)
@@ -5200,7 +5233,7 @@ F.pool_Pool_enroll = function(limit, scope, scope_o, i) -- internal/pool/crowd.g
  once[limit+65] = once[limit+65] + 1
  if same(scope, scope_o, (F.pool_Pool_crowdScope(per)), 0, 5) then once[limit+81], once[limit+97] = i, 0 end
 end
-F.pool_Pool_anyKnown = function() -- internal/pool/pool.go:248
+F.pool_Pool_anyKnown = function() -- internal/pool/pool.go:249
  for i = 0, cfg[4] - 1 do if (S_limits[i+1] or ld(S_limits, i+1))[4] > 0 then return true end end
  return false
 end

@@ -14,8 +14,8 @@ import (
 // and encodes to the same bytes.
 func FuzzReadResults(f *testing.F) {
 	ops := []store.Op{
-		{Result: store.Result{State: store.Granted, ID: store.ID{Session: 7, N: 1}, Now: 1_700_000_000_000_000, GrantedAt: 1_700_000_000_000_000, Reason: store.Reason{Limit: -1}}},
-		{Result: store.Result{State: store.Refused, Held: true, Now: -1, Waited: -5, Reason: store.Reason{Code: store.CodeDeadline, Behind: store.CodeLimit, Limit: 3, At: 9}, Share: 12}},
+		{Result: store.Result{State: store.Granted, ID: store.ID{Session: 7, N: 1}, Now: 1_700_000_000_000_000, GrantedAt: 1_700_000_000_000_000}},
+		{Result: store.Result{State: store.Refused, Held: true, Now: -1, Waited: -5, Reason: store.Reason{Code: store.CodeDeadline, Behind: store.CodeLimit, Limit: "minute", At: 9}, Share: 12}},
 	}
 	whole := AppendResults(nil, ops)
 	f.Add(whole, uint8(2))
@@ -33,7 +33,7 @@ func FuzzReadResults(f *testing.F) {
 		}
 		for _, op := range ops {
 			r := op.Result
-			if r.State > store.Unknown || r.Reason.Code > store.CodeSlowed || r.Reason.Behind > store.CodeSlowed || r.Reason.Limit < -1 || r.Reason.Limit >= store.MaxLimits {
+			if r.State == store.NoResult || r.State > store.Unknown || r.Reason.Code > store.CodeSlowed || r.Reason.Behind > store.CodeSlowed || len(r.Reason.Limit) > store.MaxName {
 				t.Errorf("no daemon sends %+v", r)
 			}
 		}

@@ -35,8 +35,8 @@ type Foreseen struct {
 var Version = versionOf(reflect.TypeFor[store.Op](), reflect.TypeFor[store.Result]())
 
 const (
-	base   = "1"
-	layout = 0x22529176 // of the release that introduced base
+	base   = "2"
+	layout = 0x37bf3792 // of the release that introduced base
 )
 
 // versionOf names the layout of types: base for that of the release, and base with a checksum for any other.
@@ -122,7 +122,9 @@ func AppendResults(dst []byte, ops []store.Op) []byte {
 		if r.Held {
 			flags = 1
 		}
-		dst = append(dst, byte(r.State), flags, byte(r.Reason.Code), byte(r.Reason.Behind), byte(r.Reason.Limit))
+		dst = append(dst, byte(r.State), flags, byte(r.Reason.Code), byte(r.Reason.Behind))
+		dst = binary.AppendUvarint(dst, uint64(len(r.Reason.Limit)))
+		dst = append(dst, r.Reason.Limit...)
 		dst = binary.AppendUvarint(dst, r.ID.Session)
 		dst = binary.AppendUvarint(dst, r.ID.N)
 		for _, v := range [...]int64{int64(r.Now), int64(r.GrantedAt), int64(r.Waited), int64(r.Reason.At), r.Share} {
@@ -139,13 +141,13 @@ func ReadResults(src []byte, ops []store.Op) error {
 		return ErrCorrupt
 	}
 	for i := range ops {
-		fixed := r.bytes(5)
+		fixed := r.bytes(4)
 		if fixed == nil {
 			return ErrCorrupt
 		}
 		res := store.Result{
 			State: store.State(fixed[0]), Held: fixed[1] == 1,
-			Reason: store.Reason{Code: store.Code(fixed[2]), Behind: store.Code(fixed[3]), Limit: int8(fixed[4])}, //nolint:gosec // it was one
+			Reason: store.Reason{Code: store.Code(fixed[2]), Behind: store.Code(fixed[3]), Limit: r.text(store.MaxName)},
 			ID:     store.ID{Session: r.uvarint(), N: r.uvarint()},
 		}
 		res.Now, res.GrantedAt, res.Waited = store.Time(r.varint()), store.Time(r.varint()), time.Duration(r.varint())
@@ -161,9 +163,9 @@ func ReadResults(src []byte, ops []store.Op) error {
 	return nil
 }
 
-// known reports whether a result is valid here. Callers use the limit as an index.
+// known reports whether a result is valid here.
 func known(r *store.Result) bool {
-	return r.State <= store.Unknown && r.Reason.Code <= store.CodeSlowed && r.Reason.Behind <= store.CodeSlowed && r.Reason.Limit >= -1 && r.Reason.Limit < store.MaxLimits
+	return r.State != store.NoResult && r.State <= store.Unknown && r.Reason.Code <= store.CodeSlowed && r.Reason.Behind <= store.CodeSlowed
 }
 
 // Notice says which tickets of a pool have been decided.
@@ -236,6 +238,16 @@ func (r *reader) bytes(n int) []byte {
 	v := r.b[:n]
 	r.b = r.b[n:]
 	return v
+}
+
+// text reads a string of at most most bytes.
+func (r *reader) text(most uint64) string {
+	n := r.uvarint()
+	if n > most {
+		r.b, r.bad = nil, true
+		return ""
+	}
+	return string(r.bytes(int(n))) //nolint:gosec // at most most
 }
 
 func (r *reader) uvarint() uint64 {

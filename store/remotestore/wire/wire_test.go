@@ -42,11 +42,12 @@ func TestTheVersionFollowsTheLayout(t *testing.T) {
 	}
 }
 
-// A daemon's answer with an impossible limit is rejected, because callers use the limit as an index.
+// A daemon's answer with a result that no store has written, or cannot write, is rejected.
 func TestResultsOutOfRangeAreCorrupt(t *testing.T) {
 	for name, r := range map[string]store.Result{
-		"state": {State: store.Unknown + 1}, "code": {Reason: store.Reason{Code: store.CodeSlowed + 1}}, "behind": {Reason: store.Reason{Behind: 200}},
-		"limit": {Reason: store.Reason{Limit: store.MaxLimits}}, "no limit": {Reason: store.Reason{Limit: -2}},
+		"none": {}, "state": {State: store.Unknown + 1}, "code": {State: store.Refused, Reason: store.Reason{Code: store.CodeSlowed + 1}},
+		"behind": {State: store.Refused, Reason: store.Reason{Behind: 200}},
+		"limit":  {State: store.Refused, Reason: store.Reason{Limit: strings.Repeat("l", store.MaxName+1)}},
 	} {
 		ops := make([]store.Op, 1)
 		if err := ReadResults(AppendResults(nil, []store.Op{{Result: r}}), ops); err != ErrCorrupt {

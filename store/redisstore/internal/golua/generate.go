@@ -230,13 +230,14 @@ func (tr *translator) spelling(b *strings.Builder) {
 	fmt.Fprintf(b, " op[%d], op[%d] = l[%d] * 1000, l[%d] * 1000\n", at(op, "Alive"), at(op, "TTL"), at(lot, "Alive"), at(lot, "TTL"))
 	fmt.Fprintf(b, " local waits = l[%d]\n op[%d], op[%d] = l[%d][k], (waits[k] or waits[1]) * 1000\n",
 		at(lot, "Waits"), at(op, "Agent"), at(op, "Wait"), at(lot, "Agents"))
-	fmt.Fprintf(b, " for i = 1, w do op[%d + i] = l[%d][(k - 1) * w + i] end\n return op\nend\n", at(op, "Amounts")-1, at(lot, "Amounts"))
+	// Amounts are of limits by their numbers, as the store sends them.
+	fmt.Fprintf(b, " for i = 1, w do\n  local n = l[%d][(k - 1) * w + i]\n  if n ~= 0 then table.insert(op[%d], {'', i - 1, n}) end\n end\n return op\nend\n", at(lot, "Amounts"), at(op, "Amounts"))
 	b.WriteString("local function speltAnswer(e, k)\n")
 	fmt.Fprintf(b, " local op = blank(%s, e[%d], e[%d][k])\n op[%d] = %s\n return op\nend\n",
 		tr.constant("store.OpAnswer"), at(ends, "Session"), at(ends, "Numbers"), at(op, "Verdict"), tr.constant("store.VerdictOK"))
 	b.WriteString("local function speltClose(e, k)\n")
-	fmt.Fprintf(b, " local op, w = blank(%s, e[%d], e[%d][k]), e[%d]\n for i = 1, w do op[%d + i] = e[%d][(k - 1) * w + i] end\n return op\nend\n",
-		tr.constant("store.OpClose"), at(ends, "Session"), at(ends, "Numbers"), at(ends, "Width"), at(op, "Amounts")-1, at(ends, "Amounts"))
+	fmt.Fprintf(b, " local op, w = blank(%s, e[%d], e[%d][k]), e[%d]\n for i = 1, w do\n  local n = e[%d][(k - 1) * w + i]\n  if n >= 0 then table.insert(op[%d], {'', i - 1, n}) end\n end\n return op\nend\n",
+		tr.constant("store.OpClose"), at(ends, "Session"), at(ends, "Numbers"), at(ends, "Width"), at(ends, "Amounts"), at(op, "Amounts"))
 	fmt.Fprintf(b, "local lotSession, lotAgents, lotStates, lotCallers = %d, %d, %d, %d\n", at(lot, "ID"), at(lot, "Agents"), at(lot, "states"), at(lot, "callers"))
 	fmt.Fprintf(b, "local endSession, endAnswer, endClose, endNumbers = %d, %d, %d, %d\n",
 		at(ends, "Session"), at(ends, "Answer"), at(ends, "Close"), at(ends, "Numbers"))

@@ -39,7 +39,7 @@ func (p *Process) Return(now store.Time) *Return {
 			delete(o.held, id)
 			continue
 		}
-		charges = append(charges, tk.forced(now))
+		charges = append(charges, p.forced(tk, now))
 	}
 	charges = append(charges, p.standingOps(now)...)
 	slices.SortFunc(charges, byID)
@@ -82,7 +82,8 @@ func (p *Process) standingOps(now store.Time) (ops []store.Op) {
 				Model: s.model, Key: s.key, Force: true, Spent: true, TTL: time.Second,
 			})
 		}
-		ops[i].Amounts[k.limit] += min(sum, store.MaxAmount)
+		l := &p.spec.Limits[k.limit]
+		ops[i].Amounts = append(ops[i].Amounts, store.Amount{Unit: l.Unit, Limit: l.Name, N: min(sum, store.MaxAmount)})
 	}
 	return ops
 }
@@ -105,7 +106,7 @@ func (p *Process) askAgain(b *Return, charges []store.Op, now store.Time) (asks 
 			return true
 		}
 		high[id.Session] = id.N
-		asks = append(asks, w.tk.waitAgain(w.deadline, now))
+		asks = append(asks, p.waitAgain(w.tk, w.deadline, now))
 		return false
 	})
 	b.Ops = append(b.Ops, asks...)

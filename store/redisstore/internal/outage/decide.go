@@ -3,24 +3,23 @@ package outage
 import (
 	"slices"
 
-	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/store"
 )
 
 // Decide decides operations of a session without the store. It returns false if it cannot: refuse the caller then. Answers,
 // closes and cancels are kept for the store in any case. Call [Process.Serve] afterwards.
-func (p *Process) Decide(s *Session, places limitmap.Map, ops []store.Op, now store.Time) bool {
+func (p *Process) Decide(s *Session, ops []store.Op, now store.Time) bool {
 	mode := p.Mode(s)
 	if mode == store.FailClosed || !p.possible(mode, ops) {
-		p.deferAll(places, ops, now)
+		p.deferAll(ops, now)
 		return false
 	}
 	for i := range ops {
 		op := &ops[i]
-		op.Result = store.Result{ID: op.ID, Now: now, Reason: store.Reason{Limit: -1}}
+		op.Result = store.Result{ID: op.ID, Now: now}
 		switch op.Kind {
 		case store.OpAnswer, store.OpClose, store.OpCancel:
-			p.report(places, op, now)
+			p.report(op, now)
 			if op.Result.State = store.Ended; op.Kind == store.OpAnswer {
 				op.Result.State = store.Granted
 			}
@@ -28,7 +27,7 @@ func (p *Process) Decide(s *Session, places limitmap.Map, ops []store.Op, now st
 			if mode == store.FailOpen {
 				p.letGo(s, op, now)
 			} else {
-				p.decideShare(s, places, op, now)
+				p.decideShare(s, op, now)
 			}
 		}
 		if op.Kind == store.OpAcquire {
@@ -61,11 +60,11 @@ func (p *Process) possible(mode store.OnFailure, ops []store.Op) bool {
 
 // deferAll keeps answers, closes and cancels for the store: a request that is over stays over, although its caller gets
 // an error.
-func (p *Process) deferAll(places limitmap.Map, ops []store.Op, now store.Time) {
+func (p *Process) deferAll(ops []store.Op, now store.Time) {
 	for i := range ops {
 		switch op := &ops[i]; op.Kind {
 		case store.OpAnswer, store.OpClose, store.OpCancel:
-			p.report(places, op, now)
+			p.report(op, now)
 		case store.OpPoll:
 			if w := p.stored[op.ID]; w != nil {
 				w.kept = false // the caller gets an error and may not come back
@@ -75,7 +74,7 @@ func (p *Process) deferAll(places limitmap.Map, ops []store.Op, now store.Time) 
 }
 
 // report records an answer, a close or a cancel of a ticket.
-func (p *Process) report(places limitmap.Map, op *store.Op, now store.Time) {
+func (p *Process) report(op *store.Op, now store.Time) {
 	o := p.lost
 	answer := op.Kind == store.OpAnswer
 	if p.stored[op.ID] != nil || o.early[op.ID] != nil && !o.early[op.ID].collected { // no request went out for it
@@ -86,9 +85,8 @@ func (p *Process) report(places limitmap.Map, op *store.Op, now store.Time) {
 		return
 	}
 	id := o.here(op.ID)
-	there := *op
-	there.ID, there.Observed = id, slices.Clone(op.Observed)
-	places.Op(&there)
+	there := op.Clone()
+	there.ID = id
 	there.Result = store.Result{ID: id, State: store.Granted, Now: now}
 	if i := slices.IndexFunc(o.queue, func(w *localWaiter) bool { return w.tk.id == id }); i >= 0 {
 		if !answer {
@@ -108,7 +106,7 @@ func (p *Process) report(places limitmap.Map, op *store.Op, now store.Time) {
 	}
 	if answer {
 		p.heed(&there, now)
-		p.answered(&there, nil)
+		p.answered(&there)
 	}
 	if tk == nil || o.island == nil {
 		if !answer {
@@ -128,7 +126,7 @@ func (p *Process) report(places limitmap.Map, op *store.Op, now store.Time) {
 	case here:
 		delete(o.held, id)
 		if op.Kind == store.OpClose && (tk.answered != 0 || !op.Spent) {
-			p.exceed(tk, &there.Amounts, now)
+			p.exceed(tk, there.Amounts, now)
 		}
 		o.deferEnd(id, &there, now)
 	case op.Kind == store.OpCancel:
@@ -187,10 +185,10 @@ func (p *Process) letGo(s *Session, op *store.Op, now store.Time) {
 }
 
 // decideShare decides an operation of a FailShare session, within the share of the process.
-func (p *Process) decideShare(s *Session, places limitmap.Map, op *store.Op, now store.Time) {
+func (p *Process) decideShare(s *Session, op *store.Op, now store.Time) {
 	switch op.Kind {
 	case store.OpAcquire:
-		p.acquire(s, places, op, now)
+		p.acquire(s, op, now)
 	case store.OpRenew:
 		o := p.lost
 		tk := o.held[op.ID]

@@ -1,7 +1,8 @@
 package outage
 
 import (
-	"github.com/sluicehq/sluice/internal/limitmap"
+	"slices"
+
 	"github.com/sluicehq/sluice/internal/meter"
 	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/store"
@@ -49,7 +50,7 @@ func (l *granted) hold(tk *ticket, r *store.Result) {
 }
 
 // answered records that a response has begun, and the sizes that it states.
-func (p *Process) answered(op *store.Op, places limitmap.Map) {
+func (p *Process) answered(op *store.Op) {
 	tk := p.granted.open[op.ID]
 	if tk == nil {
 		return
@@ -57,16 +58,16 @@ func (p *Process) answered(op *store.Op, places limitmap.Map) {
 	if tk.answered == 0 && op.Result.State == store.Granted {
 		tk.answered = op.Result.Now
 	}
-	p.learnSizes(op, tk, places)
+	p.learnSizes(op, tk)
 }
 
 // learnSizes records the sizes that a response states. In an outage they are all that is known of limits without a
 // configured size.
-func (p *Process) learnSizes(op *store.Op, tk *ticket, places limitmap.Map) {
+func (p *Process) learnSizes(op *store.Op, tk *ticket) {
 	stated := p.granted.stated
 	for _, o := range op.Observed {
-		i := places.At(o.Limit)
-		if i < 0 || i >= store.MaxLimits || o.Size <= 0 || o.Size > store.MaxAmount || !p.limits[i].shared {
+		i := slices.IndexFunc(p.spec.Limits, func(l store.Limit) bool { return l.Name == o.Limit })
+		if i < 0 || o.Size <= 0 || o.Size > store.MaxAmount || !p.limits[i].shared {
 			continue
 		}
 		k := p.limits[i].keyOf(i, tk)
@@ -76,22 +77,22 @@ func (p *Process) learnSizes(op *store.Op, tk *ticket, places limitmap.Map) {
 	}
 }
 
-// closed records that a request is over. The amounts of op are in the order of the pool's limits.
+// closed records that a request is over.
 func (p *Process) closed(op *store.Op) {
 	if tk := p.granted.open[op.ID]; tk != nil {
 		delete(p.granted.open, op.ID)
-		p.charge(tk, &op.Amounts, op.Result.Now, op.Spent)
+		p.charge(tk, op.Amounts, op.Result.Now, op.Spent)
 	}
 }
 
 // charge records what a closed request has charged.
-func (p *Process) charge(tk *ticket, used *[store.MaxLimits]int64, now store.Time, spent bool) {
-	settled := used != nil && *used != [store.MaxLimits]int64{} && (tk.answered != 0 || !spent)
+func (p *Process) charge(tk *ticket, used []store.Amount, now store.Time, spent bool) {
+	settled := tk.answered != 0 || !spent
 	for i := range p.limits[:len(p.spec.Limits)] {
 		l := &p.limits[i]
 		amount := tk.amounts[i]
-		if settled && used[i] >= 0 {
-			amount = used[i]
+		if n, known := store.AmountOf(used, &p.spec.Limits[i]); settled && known && n >= 0 {
+			amount = n
 		}
 		if amount <= 0 || !l.lingers {
 			continue

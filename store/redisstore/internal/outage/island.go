@@ -152,11 +152,12 @@ func (p *Process) take(tk *ticket, now store.Time) {
 }
 
 // exceed charges what a request used beyond its estimate.
-func (p *Process) exceed(tk *ticket, used *[store.MaxLimits]int64, now store.Time) {
+func (p *Process) exceed(tk *ticket, used []store.Amount, now store.Time) {
 	more := *tk
 	any := false
-	for i := range more.amounts {
-		more.amounts[i] = max(used[i]-tk.amounts[i], 0)
+	for i := range p.spec.Limits {
+		used, _ := store.AmountOf(used, &p.spec.Limits[i])
+		more.amounts[i] = max(used-tk.amounts[i], 0)
 		any = any || more.amounts[i] > 0
 	}
 	if !any {

@@ -127,12 +127,12 @@ func (p *proc) do(op store.Op) (store.Result, bool) {
 	if !p.lost {
 		ops := []store.Op{op}
 		if p.call(ops) {
-			p.post(p.Note(p.session, ops, nil, false))
+			p.post(p.Note(p.session, ops, false))
 			return ops[0].Result, true
 		}
 	}
 	ops := []store.Op{op}
-	ok := p.Decide(p.session, nil, ops, p.world.now)
+	ok := p.Decide(p.session, ops, p.world.now)
 	p.serve()
 	return ops[0].Result, ok
 }
@@ -150,10 +150,7 @@ func (p *proc) ask() {
 	if w.IntN(3) == 0 {
 		op.Wait = time.Duration(1+w.IntN(30)) * time.Second
 	}
-	op.Amounts[0], op.Amounts[1] = 1, 1
-	if len(w.spec.Limits) == 1 {
-		op.Amounts[1] = 0
-	}
+	op.Amounts = []store.Amount{{Unit: "requests", N: 1}, {Unit: "slots", N: 1}}
 	switch r, ok := p.do(op); {
 	case !ok:
 	case r.State == store.Granted:
@@ -200,7 +197,7 @@ func (p *proc) close(id store.ID) {
 func (p *proc) tryBack() {
 	w := p.world
 	for i := range p.void {
-		if op := &p.void[i]; op.Kind == store.OpAcquire && op.Result.State <= store.Waiting {
+		if op := &p.void[i]; op.Kind == store.OpAcquire && (op.Result.State == store.Granted || op.Result.State == store.Waiting) {
 			p.Put(w.now, store.Op{Kind: store.OpCancel, ID: op.Result.ID})
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -31,12 +30,12 @@ type storeWaiter struct {
 
 // Note records the results of operations that the store has carried out for a session. left reports that the caller has
 // gone; Note then returns the operations that undo its grants.
-func (p *Process) Note(s *Session, ops []store.Op, places limitmap.Map, left bool) (undo []store.Op) {
+func (p *Process) Note(s *Session, ops []store.Op, left bool) (undo []store.Op) {
 	for i := range ops {
 		op := &ops[i]
 		r := &op.Result
 		id := r.ID
-		if r.State <= store.Waiting && Of(id.Session) == p.number {
+		if (r.State == store.Granted || r.State == store.Waiting) && Of(id.Session) == p.number {
 			p.highest = max(p.highest, id.N)
 		}
 		switch op.Kind {
@@ -48,11 +47,11 @@ func (p *Process) Note(s *Session, ops []store.Op, places limitmap.Map, left boo
 				undo = append(undo, store.Op{Kind: store.OpCancel, ID: id})
 			case left: // the caller chose the id, and may ask again
 			case r.State == store.Waiting:
-				p.waits(newTicket(op, places), storeWaiter{deadline: deadlineOf(op.Wait, r.Now)})
+				p.waits(p.newTicket(op), storeWaiter{deadline: deadlineOf(op.Wait, r.Now)})
 			case !op.Spent:
-				p.granted.hold(newTicket(op, places), r)
+				p.granted.hold(p.newTicket(op), r)
 			default: // spent with its grant
-				tk := newTicket(op, places)
+				tk := p.newTicket(op)
 				tk.granted, tk.due = r.GrantedAt, r.Now.Add(tk.ttl)
 				p.charge(tk, nil, r.Now, true)
 			}
@@ -65,17 +64,15 @@ func (p *Process) Note(s *Session, ops []store.Op, places limitmap.Map, left boo
 				undo = append(undo, store.Op{Kind: store.OpCancel, ID: id})
 			}
 		case store.OpAnswer:
-			p.answered(op, places)
+			p.answered(op)
 		case store.OpObserve:
-			p.learnSizes(op, &ticket{model: op.Model, key: op.Key}, places)
+			p.learnSizes(op, &ticket{model: op.Model, key: op.Key})
 		case store.OpCancel:
 			p.unstore(id)
 			delete(p.granted.open, id)
 		case store.OpClose:
 			p.unstore(id)
-			there := *op
-			places.Op(&there)
-			p.closed(&there)
+			p.closed(op)
 		case store.OpTouch:
 			s.touched = r.State == store.Granted
 		}

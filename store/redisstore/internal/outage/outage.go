@@ -90,7 +90,7 @@ func (p *Process) Put(now store.Time, ops ...store.Op) {
 
 func (o *outage) put(now store.Time, ops ...store.Op) {
 	for i := range ops {
-		op := ops[i]
+		op := ops[i].Clone()
 		switch op.Kind {
 		case store.OpAnswer, store.OpClose, store.OpCancel:
 		case store.OpPoll:

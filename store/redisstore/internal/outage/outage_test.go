@@ -42,9 +42,7 @@ func newRig(t *testing.T, mode store.OnFailure, limits ...store.Limit) *rig {
 }
 
 func ask(amount int64) store.Op {
-	op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: session}, Agent: "a", TTL: time.Minute}
-	op.Amounts[0] = amount
-	return op
+	return store.Op{Kind: store.OpAcquire, ID: store.ID{Session: session}, Agent: "a", TTL: time.Minute, Amounts: []store.Amount{{Unit: "requests", N: amount}}}
 }
 
 func waiting(op store.Op) store.Op {
@@ -60,7 +58,7 @@ func (r *rig) noted(op store.Op, state store.State) store.ID {
 		op.Result.ID.N = r.numbers
 	}
 	op.Result.State, op.Result.Now, op.Result.GrantedAt = state, r.now, r.now
-	if undo := r.Note(r.session, []store.Op{op}, nil, false); len(undo) > 0 {
+	if undo := r.Note(r.session, []store.Op{op}, false); len(undo) > 0 {
 		r.Errorf("%v is to be undone", undo)
 	}
 	return op.Result.ID
@@ -86,7 +84,7 @@ func (r *rig) touched(op store.Op, share int64) {
 func (r *rig) alone(op store.Op) store.Result {
 	r.Helper()
 	ops := []store.Op{op}
-	if !r.Decide(r.session, nil, ops, r.now) {
+	if !r.Decide(r.session, ops, r.now) {
 		r.Fatalf("%v cannot be decided", op.Kind)
 	}
 	return ops[0].Result
@@ -118,7 +116,7 @@ func TestClosedKeepsWhatIsOver(t *testing.T) {
 	id := r.noted(ask(1), store.Granted)
 	r.Begin(r.now, 0)
 	ops := []store.Op{ask(1), {Kind: store.OpClose, ID: id}}
-	if r.Decide(r.session, nil, ops, r.now) {
+	if r.Decide(r.session, ops, r.now) {
 		t.Error("it was decided")
 	}
 	if open, _ := r.Notes(); open != 0 {
@@ -305,7 +303,7 @@ func TestAReturnChargesFirstAndAsksLast(t *testing.T) {
 	r, granted, waits := returned(t)
 	back := r.Return(r.now)
 	order := []int{
-		slices.IndexFunc(back.Ops, func(op store.Op) bool { return op.ID == granted && op.Force && op.Amounts[0] == 2 }),
+		slices.IndexFunc(back.Ops, func(op store.Op) bool { return op.ID == granted && op.Force && op.Amounts[0].N == 2 }),
 		slices.IndexFunc(back.Ops, func(op store.Op) bool { return op.Kind == store.OpTouch }),
 		slices.IndexFunc(back.Ops, func(op store.Op) bool { return op.ID == waits && !op.Force && op.Wait < 0 }),
 	}
@@ -401,7 +399,7 @@ func TestLearnMovesWhatWasRecorded(t *testing.T) {
 	spec.Limits = []store.Limit{{Name: "slots", Kind: store.Concurrency, Unit: "requests", Size: 3}, perMinute(10)}
 	r.Learn(spec)
 	ops := r.Restate(r.now)
-	if i := slices.IndexFunc(ops, func(op store.Op) bool { return op.ID == id }); i < 0 || ops[i].Amounts[0] != 0 || ops[i].Amounts[1] != 3 {
+	if i := slices.IndexFunc(ops, func(op store.Op) bool { return op.ID == id }); i < 0 || !slices.Equal(ops[i].Amounts, []store.Amount{{Unit: "requests", Limit: "minute", N: 3}}) {
 		t.Errorf("it says %+v", ops)
 	}
 }

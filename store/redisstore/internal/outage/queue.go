@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluicehq/sluice/internal/limitmap"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -19,10 +18,10 @@ type localWaiter struct {
 }
 
 // acquire decides an acquire within the share.
-func (p *Process) acquire(s *Session, places limitmap.Map, op *store.Op, now store.Time) {
+func (p *Process) acquire(s *Session, op *store.Op, now store.Time) {
 	bad := op.Agent == "" || int(op.Class) >= len(p.spec.Classes) || op.TTL <= 0 || op.TTL > store.MaxTTL || op.Wait > store.MaxWindow
-	for i := range s.Spec.Limits {
-		bad = bad || op.Amounts[i] < 0 || op.Amounts[i] > store.MaxAmount
+	for i := range op.Amounts {
+		bad = bad || op.Amounts[i].N < 0 || op.Amounts[i].N > store.MaxAmount
 	}
 	if bad {
 		op.Result.State, op.Result.Reason.Code = store.Refused, store.CodeInvalid
@@ -32,7 +31,7 @@ func (p *Process) acquire(s *Session, places limitmap.Map, op *store.Op, now sto
 		p.poll(op, now) // a repeated acquire
 		return
 	}
-	tk := newTicket(op, places)
+	tk := p.newTicket(op)
 	p.decide(s, tk, op, op.Force, now)
 }
 
@@ -55,7 +54,7 @@ func (p *Process) decide(s *Session, tk *ticket, op *store.Op, force bool, now s
 		r.State, r.ID, r.GrantedAt = store.Granted, tk.id, now
 		return
 	}
-	r.Reason = store.Reason{Code: store.CodeStore, Behind: store.CodeStore, Limit: -1, At: retry}
+	r.Reason = store.Reason{Code: store.CodeStore, Behind: store.CodeStore, At: retry}
 	full := len(o.queue) >= p.spec.MaxWaiting || o.newcomers() >= maxDeferred
 	// Without a retry time the ticket waits for the store, which may be back at any moment.
 	if op.Wait == 0 || full || op.Wait > 0 && retry > now.Add(op.Wait) {
@@ -145,7 +144,7 @@ func (p *Process) poll(op *store.Op, now store.Time) {
 		return
 	}
 	if w := o.find(op.ID); w != nil {
-		r.State, r.Reason = store.Waiting, store.Reason{Code: store.CodeStore, Limit: -1, At: w.retry}
+		r.State, r.Reason = store.Waiting, store.Reason{Code: store.CodeStore, At: w.retry}
 		return
 	}
 	p.collectEarly(op.ID)
@@ -170,7 +169,7 @@ func (p *Process) poll(op *store.Op, now store.Time) {
 		if i := p.enter(w); i != nil {
 			o.insert(i)
 		}
-		r.State, r.Reason = store.Waiting, store.Reason{Code: store.CodeStore, Limit: -1}
+		r.State, r.Reason = store.Waiting, store.Reason{Code: store.CodeStore}
 	default:
 		r.State = store.Ended
 	}

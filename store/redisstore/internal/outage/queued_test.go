@@ -43,7 +43,9 @@ func (r *rig) served() []store.ID {
 func forced(ops []store.Op) (sum int64) {
 	for i := range ops {
 		if ops[i].Force {
-			sum += ops[i].Amounts[0]
+			for _, a := range ops[i].Amounts {
+				sum += a.N
+			}
 		}
 	}
 	return sum
@@ -194,7 +196,7 @@ func TestWhatEndsWhileItWaitsInBothPlaces(t *testing.T) {
 		},
 		"a session that refuses": func(r *rig, id store.ID) {
 			r.session.Spec.OnFailure = store.FailClosed
-			if r.Decide(r.session, nil, []store.Op{{Kind: store.OpCancel, ID: id}}, r.now) {
+			if r.Decide(r.session, []store.Op{{Kind: store.OpCancel, ID: id}}, r.now) {
 				r.Error("it was decided")
 			}
 		},
@@ -227,7 +229,7 @@ func TestALateWordOfTheStore(t *testing.T) {
 	late := func(r *rig, id store.ID) store.Result {
 		ops := []store.Op{poll(id)}
 		ops[0].Result = store.Result{ID: id, State: store.Granted, Now: r.now, GrantedAt: r.now}
-		if undo := r.Note(r.session, ops, nil, false); len(undo) > 0 {
+		if undo := r.Note(r.session, ops, false); len(undo) > 0 {
 			r.Errorf("%v is to be undone", undo)
 		}
 		return ops[0].Result
@@ -363,7 +365,7 @@ func TestLearnMovesWhoWaitsInBothPlacesOnce(t *testing.T) {
 	spec.Limits = []store.Limit{{Name: "day", Kind: store.Rolling, Unit: "requests", Size: 3, Window: time.Minute}, perMinute(10)}
 	r.Learn(spec)
 	ops := r.Restate(r.now)
-	if i := slices.IndexFunc(ops, func(op store.Op) bool { return op.ID == ids[0] }); i < 0 || ops[i].Amounts[0] != 0 || ops[i].Amounts[1] != 5 {
+	if i := slices.IndexFunc(ops, func(op store.Op) bool { return op.ID == ids[0] }); i < 0 || !slices.Equal(ops[i].Amounts, []store.Amount{{Unit: "requests", Limit: "minute", N: 5}}) {
 		t.Errorf("it says %+v", ops)
 	}
 }

@@ -14,11 +14,11 @@ func (p *Process) Restate(now store.Time) (ops []store.Op) {
 		if tk.due <= now {
 			continue
 		}
-		ops = append(ops, tk.forced(now))
+		ops = append(ops, p.forced(tk, now))
 		agents[id.Session] = agent{tk.agent, tk.class}
 	}
 	for id, w := range p.stored {
-		ops = append(ops, w.tk.waitAgain(w.deadline, now))
+		ops = append(ops, p.waitAgain(w.tk, w.deadline, now))
 		agents[id.Session] = agent{w.tk.agent, w.tk.class}
 	}
 	slices.SortFunc(ops, byID)
