@@ -106,3 +106,33 @@ func TestUnansweredTicketsHoldTheirOwnModel(t *testing.T) {
 		}
 	})
 }
+
+// A request that was refused until a time goes at that time, although others without a response have not arrived for sure
+// and so do not drain yet.
+func TestARefusedRequestGoesAtTheTimeItWasToldOf(t *testing.T) {
+	for name, limit := range map[string]sluice.Limit{
+		"bucket": bucket(2, time.Second, 3), "slow bucket": bucket(10_000, 24*time.Hour, 3), "rolling": rolling(3, 2*time.Second),
+		"fixed": {Name: "fixed", Kind: sluice.Fixed, Size: 3, Window: 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := openResource(t, sluice.Resource{Limits: []sluice.Limit{limit}})
+				for range 3 {
+					if err := acquire(t, g, from("a")).CloseUnanswered(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				_, err := g.Try(t.Context(), from("b"))
+				e := wantError(t, err, sluice.ErrNotNow)
+				time.Sleep(time.Until(e.RetryAt) - time.Millisecond)
+				if _, err := g.Try(t.Context(), from("b")); err == nil {
+					t.Errorf("a request goes before %v", e.RetryAt)
+				}
+				time.Sleep(time.Millisecond)
+				if _, err := g.Try(t.Context(), from("b")); err != nil {
+					t.Errorf("after %v: %v", e.RetryAt, err)
+				}
+			})
+		})
+	}
+}

@@ -280,6 +280,7 @@ func (p *Pool) why(t int32) (reason store.Reason, least int64) {
 	code, on := store.CodeOrder, -1
 	policy, policyOn := store.CodeNone, -1
 	at, unknown := p.now, false
+	full := int64(0) // until then a limit has no room, if only time passes
 	ahead := p.queue.Ahead(tk.waiter, p.policed != 0)
 	for k := range tk.n {
 		c := &tk.charges[k]
@@ -293,8 +294,11 @@ func (p *Pool) why(t int32) (reason store.Reason, least int64) {
 			if on < 0 { // the time is unknown, but the limit is not
 				on = int(c.limit)
 			}
-			if depends(in, d, ring, p.now, c.Amount) {
+			switch {
+			case depends(in, d, ring, p.now, c.Amount):
 				unknown = true
+			case d.Part == 0:
+				full = max(full, in.readyAt(d, ring, p.now, c.Amount))
 			}
 		}
 		if keeps, until := p.keptFrom(tk, c, in, d, ring); keeps != 0 {
@@ -316,8 +320,8 @@ func (p *Pool) why(t int32) (reason store.Reason, least int64) {
 	if on >= 0 {
 		reason.Limit = p.spec.Limits[on].Name
 	}
-	if at > p.now && !unknown {
-		reason.At = store.Time(at)
+	if until := max(at, full); until > p.now && !unknown {
+		reason.At = store.Time(until)
 	}
 	return reason, at
 }

@@ -2762,8 +2762,9 @@ F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:206
  return false
 end
 F.pool_Pool_why = function(t) -- internal/pool/serve.go:278
- local reason, least, tk, code, on = {0,0,"",0}, 0, S_tickets[t] or ld(S_tickets, t), 2, -1
- local policy, policyOn, at, unknown, ahead = 0, -1, once[1], false, F.order_Queue_Ahead(tk[17], cfg[52] ~= 0)
+ local reason = {0,0,"",0}
+ local least, tk, code, on, policy, policyOn = 0, S_tickets[t] or ld(S_tickets, t), 2, -1, 0, -1
+ local at, unknown, full, ahead = once[1], false, 0, F.order_Queue_Ahead(tk[17], cfg[52] ~= 0)
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_, d, ring = F.pool_Pool_touchCharge(c, c_o)
@@ -2773,7 +2774,8 @@ F.pool_Pool_why = function(t) -- internal/pool/serve.go:278
   if F.pool_inst_room(in_, d, ring, c[c_o+1]) < c[c_o+1] then
    code = 1
    if on < 0 then on = c[c_o+5] end
-   if F.pool_depends(in_, d, ring, once[1], c[c_o+1]) then unknown = true end
+   if F.pool_depends(in_, d, ring, once[1], c[c_o+1]) then unknown = true
+   elseif d[9] == 0 then full = max(full, F.pool_inst_readyAt(in_, d, ring, once[1], c[c_o+1])) end
   end
   local keeps, until_ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, ring)
   if keeps ~= 0 then policy, policyOn, at = keeps, c[c_o+5], at > until_ and at or until_ end
@@ -2787,7 +2789,8 @@ F.pool_Pool_why = function(t) -- internal/pool/serve.go:278
  if at >= 9007199254740992 then at, unknown = once[1], true end
  reason[1] = code
  if on >= 0 then reason[3] = (S_limits[on+1] or ld(S_limits, on+1))[1] end
- if at > once[1] and not unknown then reason[4] = at end
+ local until_ = at > full and at or full
+ if until_ > once[1] and not unknown then reason[4] = until_ end
  return copy_(reason, 0, 4), at
 end
 F.policy_Gap = function(amount, size, window) return ceil((amount * window) / size) end -- internal/policy/pace.go:19
