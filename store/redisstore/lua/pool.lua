@@ -2761,7 +2761,7 @@ F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:206
  end
  return false
 end
-F.pool_Pool_why = function(t) -- internal/pool/serve.go:278
+F.pool_Pool_why = function(t) -- internal/pool/serve.go:289
  local reason = {0,0,"",0}
  local least, tk, code, on, policy, policyOn = 0, S_tickets[t] or ld(S_tickets, t), 2, -1, 0, -1
  local at, unknown, full, ahead = once[1], false, 0, F.order_Queue_Ahead(tk[17], cfg[52] ~= 0)
@@ -2771,11 +2771,11 @@ F.pool_Pool_why = function(t) -- internal/pool/serve.go:278
   local before = F.order_Share(in_[22] - c[c_o+1], ahead)
   local e = F.pool_Pool_estimate(in_, d, ring, before, c[c_o+1])
   if e > at or (on < 0 and band(tk[22], (1 * 2^(c[c_o+5]))) ~= 0) then at, on = at > e and at or e, c[c_o+5] end
+  full = max(full, F.pool_Pool_forecast(in_, d, ring, before, c[c_o+1]))
   if F.pool_inst_room(in_, d, ring, c[c_o+1]) < c[c_o+1] then
    code = 1
    if on < 0 then on = c[c_o+5] end
-   if F.pool_depends(in_, d, ring, once[1], c[c_o+1]) then unknown = true
-   elseif d[9] == 0 then full = max(full, F.pool_inst_readyAt(in_, d, ring, once[1], c[c_o+1])) end
+   if F.pool_depends(in_, d, ring, once[1], c[c_o+1]) then unknown = true end
   end
   local keeps, until_ = F.pool_Pool_keptFrom(tk, c, c_o, in_, d, ring)
   if keeps ~= 0 then policy, policyOn, at = keeps, c[c_o+5], at > until_ and at or until_ end
@@ -2790,7 +2790,7 @@ F.pool_Pool_why = function(t) -- internal/pool/serve.go:278
  reason[1] = code
  if on >= 0 then reason[3] = (S_limits[on+1] or ld(S_limits, on+1))[1] end
  local until_ = at > full and at or full
- if until_ > once[1] and not unknown then reason[4] = until_ end
+ if until_ > once[1] and until_ < 9007199254740992 and not unknown then reason[4] = until_ end
  return copy_(reason, 0, 4), at
 end
 F.policy_Gap = function(amount, size, window) return ceil((amount * window) / size) end -- internal/policy/pace.go:19
@@ -4123,7 +4123,12 @@ F.pool_Pool_estimate = function(in_, d, r, before, need) -- internal/pool/serve.
  if d[9] ~= 0 then at = min(at, once[156] > once[1] and once[156] or once[1]) end
  return at
 end
-F.pool_depends = function(in_, d, r, now_, amount) -- internal/pool/serve.go:272
+F.pool_Pool_forecast = function(in_, d, r, before, need) -- internal/pool/serve.go:273
+ local at, ready = F.pool_Pool_estimate(in_, d, r, before, need), F.pool_inst_readyAt(in_, d, r, once[1], need)
+ if d[9] ~= 0 or ready >= 9007199254740992 then return at end
+ return max(at, ready + at - F.pool_Pool_estimate(in_, d, r, 0, need))
+end
+F.pool_depends = function(in_, d, r, now_, amount) -- internal/pool/serve.go:283
  return d[9] == 0 and F.pool_inst_room(in_, d, r, amount) < amount and F.pool_inst_readyAt(in_, d, r, now_, amount) >= 9007199254740992
 end
 F.pool_holdCode = function(ph) -- internal/pool/pauses.go:311
