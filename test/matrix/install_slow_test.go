@@ -3,6 +3,7 @@
 package matrix_test
 
 import (
+	"archive/zip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -25,6 +27,7 @@ const (
 	fromGo    = "go"
 	fromAPT   = "apt"
 	fromCargo = "cargo"
+	fromMaven = "maven"
 )
 
 // source is where a client comes from: a package, which has its version, and others that it needs.
@@ -41,7 +44,7 @@ const (
 	// keptFor is how long an installed client counts as current.
 	keptFor = 20 * time.Hour
 	// olderToo is how many versions before the latest are tried if that cannot be installed.
-	olderToo = 4
+	olderToo = 6
 )
 
 // cache is the directory of installed clients.
@@ -53,22 +56,14 @@ var cache = sync.OnceValues(func() (string, error) {
 	return filepath.Join(dir, "sluice-clients"), err
 })
 
-var (
-	installing sync.Mutex // one at a time: installers share caches of their own
-	installed  = map[string]func() (*tool, error){}
-)
+// installed has what became of each source.
+var installed sync.Map
 
-// install installs a client, unless it is there.
+// install installs a client, unless it is there, and returns it.
 func (s source) install() (*tool, error) {
-	installing.Lock()
-	defer installing.Unlock()
 	id := strings.Join([]string{s.manager, s.name, s.program}, " ")
-	once := installed[id]
-	if once == nil {
-		once = sync.OnceValues(s.bring)
-		installed[id] = once
-	}
-	return once()
+	once, _ := installed.LoadOrStore(id, sync.OnceValues(s.bring))
+	return once.(func() (*tool, error))()
 }
 
 func (s source) bring() (*tool, error) {
@@ -77,6 +72,9 @@ func (s source) bring() (*tool, error) {
 		return nil, err
 	}
 	dir := filepath.Join(base, s.manager, strings.NewReplacer("/", "-", "@", "").Replace(s.name))
+	if s.manager == fromGo {
+		dir = filepath.Join(base, s.manager, "ask") // one program has all modules
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -120,6 +118,11 @@ func (s source) fetch(dir string) error {
 			return err
 		}
 		return errors.Join(command(dir, "cargo", "update"), command(dir, "cargo", "build", "--release"))
+	case fromMaven:
+		if err := copyFrom("testdata/java", dir); err != nil {
+			return err
+		}
+		return command(dir, "mvn", "-q", "-B", "-U", "-DskipTests", "package")
 	case fromAPT:
 		return command("../..", "scripts/need-intercept-tools", s.program)
 	}
@@ -186,7 +189,11 @@ func (s source) find(dir string) (*tool, error) {
 			return t, nil
 		}
 		ask(filepath.Join(node, "node"), "ask.mjs")
-		return t, copyFrom("testdata/node", dir)
+		text, err = os.ReadFile("testdata/node/ask.mjs")
+		if err != nil {
+			return nil, err
+		}
+		return t, os.WriteFile(filepath.Join(dir, "ask.mjs"), text, 0o600)
 	case fromPyPI:
 		name, _, _ := strings.Cut(s.name, "[")
 		python := filepath.Join(dir, "bin", "python")
@@ -209,6 +216,9 @@ func (s source) find(dir string) (*tool, error) {
 	case fromCargo:
 		t.version, err = lineOf("sh", "-c", "grep -A1 '^name = \""+s.name+"\"' "+filepath.Join(dir, "Cargo.lock")+" | tail -1 | cut -d'\"' -f2")
 		t.argv, t.dir = []string{filepath.Join(dir, "target", "release", "ask")}, dir
+	case fromMaven:
+		t.argv, t.dir = []string{"java", "-jar", filepath.Join(dir, "target", "ask.jar")}, dir
+		t.version, err = jarVersion(filepath.Join(dir, "target", "ask.jar"), s.name)
 	case fromAPT:
 		t.argv = []string{s.program}
 		t.version, err = lineOf("dpkg-query", "-W", "-f", "${Version}", s.name)
@@ -279,4 +289,19 @@ func copyFrom(from, to string) error {
 		}
 		return os.WriteFile(at, text, 0o600)
 	})
+}
+
+// jarVersion returns the version of a library in a program's archive.
+func jarVersion(file, library string) (string, error) {
+	archive, err := zip.OpenReader(file)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = archive.Close() }() // it was only read
+	for _, f := range archive.File {
+		if rest, ok := strings.CutPrefix(path.Base(f.Name), library+"-"); ok {
+			return strings.TrimSuffix(rest, ".jar"), nil
+		}
+	}
+	return "", fmt.Errorf("%s has no %s", file, library)
 }

@@ -51,6 +51,7 @@ func TestClients(t *testing.T) {
 	if len(all) == 0 {
 		t.Fatalf("no client is called %s", os.Getenv("CLIENTS"))
 	}
+	installAll(all)
 	results := make([]result, len(all))
 	ways := waysWanted()
 	t.Run("all", func(t *testing.T) { // it ends when all are through
@@ -70,7 +71,23 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// try installs a client and runs it in every way.
+// installAll installs all clients first, so that installers take no time from clients: one at a time of each manager, because they share
+// caches of their own. try tells what could not be installed.
+func installAll(all []packed) {
+	var managers sync.WaitGroup
+	defer managers.Wait()
+	for _, manager := range []string{fromNPM, fromPyPI, fromGo, fromAPT, fromCargo, fromMaven} {
+		managers.Go(func() {
+			for i := range all {
+				if p := &all[i]; p.from.manager == manager {
+					_, _ = p.from.install()
+				}
+			}
+		})
+	}
+}
+
+// try runs an installed client in every way.
 func (p *packed) try(t *testing.T, ways []kind) result {
 	r := result{Name: p.name, Client: p.client, Provider: p.provider, Package: p.from.manager + " " + p.from.name, Date: time.Now().Format(time.DateOnly)}
 	tool, err := p.from.install()

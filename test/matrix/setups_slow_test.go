@@ -137,7 +137,7 @@ func librariesOf() []packed {
 	for _, provider := range []string{"openai", "anthropic", "gemini", "groq", "mistral", "xai", "cohere"} {
 		add(library("AI SDK", "ai-sdk", provider, "ai", aiSDK))
 	}
-	langchain := npm("langchain", "@langchain/core", "@langchain/openai", "@langchain/anthropic", "@langchain/google-genai")
+	langchain := npm("@langchain/openai", "@langchain/core", "@langchain/anthropic", "@langchain/google-genai")
 	for _, provider := range []string{"openai", "anthropic", "gemini"} {
 		add(library("LangChain (JavaScript)", "langchain", provider, "langchain", langchain))
 	}
@@ -188,11 +188,14 @@ func librariesOf() []packed {
 		}
 		return s
 	}
+	spring := library("Spring AI", "spring-ai", "openai", "", source{manager: fromMaven, name: "spring-ai-openai"})
+	spring.env = []string{"SPRING_AI_OPENAI_API_KEY={key}"}
 	add(
 		library("openai-go", "sdk-openai", "openai", "openai", inGo("github.com/openai/openai-go/v3")),
 		library("anthropic-sdk-go", "sdk-anthropic", "anthropic", "anthropic", inGo("github.com/anthropics/anthropic-sdk-go")),
 		library("genai (Go)", "sdk-gemini", "gemini", "genai", inGo("google.golang.org/genai")),
 		library("go-openai", "", "openai", "go-openai", inGo("github.com/sashabaranov/go-openai")),
+		spring,
 		library("async-openai (Rust)", "", "openai", "", source{manager: fromCargo, name: "async-openai"}),
 	)
 	return all

@@ -92,8 +92,9 @@ const libraries = {
     };
   },
   async langchain() {
-    const { initChatModel } = await import("langchain");
-    const chat = await initChatModel(model, { modelProvider: provider === "gemini" ? "google-genai" : provider });
+    const [name, kind] = { openai: ["openai", "ChatOpenAI"], anthropic: ["anthropic", "ChatAnthropic"], gemini: ["google-genai", "ChatGoogleGenerativeAI"] }[provider];
+    const { [kind]: Chat } = await import(`@langchain/${name}`);
+    const chat = new Chat({ model });
     return {
       whole: async () => (await chat.invoke(prompt)).text,
       streamed: async () => join(await chat.stream(prompt), (e) => e.text),
