@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/built"
+	"github.com/sluicehq/sluice/internal/proctest"
 )
 
 const (
@@ -90,5 +91,39 @@ func TestAClientOfEachKind(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// ignores speaks to its provider over a socket of its own: it reads no variable, and knows no proxy.
+const ignores = `
+const u = new URL(process.argv[1]), body = '{"model":"gpt-5.4","messages":[{"role":"user","content":"hi"}]}';
+const c = require("net").connect(u.port, u.hostname);
+c.end("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " + body.length + "\r\n\r\n" + body);
+c.pipe(process.stdout);
+`
+
+// A program that ignores every variable and every proxy is reported as what it is.
+func TestAProgramThatIgnoresEverything(t *testing.T) {
+	if os.Getenv(offlineVar) == "1" {
+		t.Logf("left out, because %s=1", offlineVar)
+		return
+	}
+	b := &bench{T: t, setup: &setup{name: "a socket", provider: "openai"}, tool: &tool{}, kind: inRun, home: t.TempDir()}
+	b.world = newWorld(t, b.provider, b.perWindow(), false)
+	b.configure()
+	cmd := proctest.Command(t, sluiceBinary, "run", "--", "node", "-e", ignores, b.world.plain.URL)
+	cmd.Env = b.env
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil || !strings.Contains(string(out), says) {
+		t.Fatalf("%v\n%s%s", err, out, said.Bytes())
+	}
+	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "sluice: no call passed the gate") {
+		t.Errorf("run ends with %q", last)
+	}
+	if calls, _, _ := b.world.seen(); calls != 1 {
+		t.Errorf("the provider had %d calls", calls)
 	}
 }
