@@ -93,7 +93,7 @@ func (p gemini) admit(x *exchange, j *job) bool {
 		return false
 	}
 	j.seed = seedOf(append(j.parts, []byte(j.model))...)
-	j.ans = write(j.seed, j.most)
+	j.ans = x.s.respond(j.seed, nil, j.most)
 	return true
 }
 

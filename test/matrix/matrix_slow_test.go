@@ -52,72 +52,66 @@ func TestClients(t *testing.T) {
 		t.Fatalf("no client is called %s", os.Getenv("CLIENTS"))
 	}
 	installAll(all)
-	results := make([]result, len(all))
 	ways := waysWanted()
+	j := &journal{keeps: *update && len(ways) == len(kinds), results: make([]result, len(all)), missing: make([]int, len(all))}
 	t.Run("all", func(t *testing.T) { // it ends when all are through
 		for i := range all {
 			p := &all[i]
-			t.Run(p.name+" "+p.provider, func(t *testing.T) {
-				t.Parallel()
-				results[i] = p.try(t, ways)
-			})
-		}
-	})
-	fmt.Print("\n" + table(results))
-	if *update && len(ways) == len(kinds) {
-		if err := keep(results); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// installAll installs all clients first, so that installers take no time from clients: one at a time of each manager, because they share
-// caches of their own. try tells what could not be installed.
-func installAll(all []packed) {
-	var managers sync.WaitGroup
-	defer managers.Wait()
-	for _, manager := range []string{fromNPM, fromPyPI, fromGo, fromAPT, fromCargo, fromMaven} {
-		managers.Go(func() {
-			for i := range all {
-				if p := &all[i]; p.from.manager == manager {
-					_, _ = p.from.install()
-				}
+			tool := j.begin(t, i, p)
+			if tool == nil {
+				continue
 			}
-		})
-	}
-}
-
-// try runs an installed client in every way.
-func (p *packed) try(t *testing.T, ways []kind) result {
-	r := result{Name: p.name, Client: p.client, Provider: p.provider, Package: p.from.manager + " " + p.from.name, Date: time.Now().Format(time.DateOnly)}
-	tool, err := p.from.install()
-	if err != nil {
-		r.Untested = "it could not be installed"
-		t.Logf("%s is not tested: %v", p.name, err)
-		return r
-	}
-	r.Version = tool.version
-	var mu sync.Mutex
-	t.Run("in", func(t *testing.T) {
-		for _, k := range ways {
-			t.Run(string(k), func(t *testing.T) {
-				t.Parallel()
-				o := p.play(t, tool, k)
-				mu.Lock()
-				defer mu.Unlock()
-				r.add(k, &o)
-				if len(o.wrong) > 0 {
-					t.Errorf("%s", strings.Join(o.wrong, "\n"))
-				}
-			})
+			j.missing[i] = len(ways)
+			for _, k := range ways {
+				t.Run(p.name+" "+p.provider+" "+string(k), func(t *testing.T) {
+					t.Parallel()
+					o := p.play(t, tool, k)
+					if len(o.wrong) > 0 {
+						t.Errorf("%s", strings.Join(o.wrong, "\n"))
+					}
+					j.add(t, i, k, &o)
+				})
+			}
 		}
 	})
-	slices.Sort(r.Failed)
-	return r
+	fmt.Print("\n" + table(j.results))
 }
 
-// add notes what became of the client in one way.
-func (r *result) add(k kind, o *outcome) {
+// journal collects what became of set-ups.
+type journal struct {
+	keeps bool // in files
+
+	mu      sync.Mutex
+	results []result
+	missing []int // ways that are not through
+}
+
+// begin notes a set-up and returns its client, or nil if it cannot be run.
+func (j *journal) begin(t *testing.T, i int, p *packed) *tool {
+	r := &j.results[i]
+	*r = result{Name: p.name, Client: p.client, Provider: p.provider, Package: p.from.manager + " " + p.from.name, Date: time.Now().Format(time.DateOnly)}
+	r.Untested = p.broken
+	var tool *tool
+	if p.broken == "" {
+		var err error
+		if tool, err = p.from.install(); err != nil {
+			r.Untested = "it could not be installed"
+			t.Logf("%s is not tested: %v", p.name, err)
+		}
+	}
+	if tool != nil {
+		r.Version = tool.version
+	} else {
+		j.keep(t, i)
+	}
+	return tool
+}
+
+// add notes what became of a set-up in one way. What is complete is kept at once, because all of them take long.
+func (j *journal) add(t *testing.T, i int, k kind, o *outcome) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	r := &j.results[i]
 	r.Calls += o.calls
 	if k == inRunBlind {
 		r.RefusedUnknown += o.refused
@@ -129,5 +123,34 @@ func (r *result) add(k kind, o *outcome) {
 	}
 	if len(o.wrong) > 0 {
 		r.Failed = append(r.Failed, string(k))
+		slices.Sort(r.Failed)
+	}
+	if j.missing[i]--; j.missing[i] == 0 {
+		j.keep(t, i)
+	}
+}
+
+func (j *journal) keep(t *testing.T, i int) {
+	if !j.keeps {
+		return
+	}
+	if err := keep(j.results[i : i+1]); err != nil {
+		t.Error(err)
+	}
+}
+
+// installAll installs all clients first, so that installers take no time from clients: one at a time of each manager, because they share
+// caches of their own. Errors come again when a client is to run.
+func installAll(all []packed) {
+	var managers sync.WaitGroup
+	defer managers.Wait()
+	for _, manager := range []string{fromNPM, fromPyPI, fromGo, fromAPT, fromCargo, fromMaven} {
+		managers.Go(func() {
+			for i := range all {
+				if p := &all[i]; p.from.manager == manager {
+					_, _ = p.from.install()
+				}
+			}
+		})
 	}
 }

@@ -123,7 +123,9 @@ func withGemini() (call, call) {
 }
 
 func withOlder() (call, call) {
-	client := older.NewClient(os.Getenv("OPENAI_API_KEY"))
+	config := older.DefaultConfig(os.Getenv("OPENAI_API_KEY"))
+	config.BaseURL = os.Getenv("OPENAI_BASE_URL") // it reads no variable by itself
+	client := older.NewClientWithConfig(config)
 	body := older.ChatCompletionRequest{Model: model, Messages: []older.ChatCompletionMessage{{Role: "user", Content: prompt}}}
 	return func() (string, error) {
 			c, err := client.CreateChatCompletion(ctx, body)

@@ -188,13 +188,15 @@ def instructor():
 
 kinds = dict(zip(("whole", "streamed"), globals()[sys.argv[1]]()))
 calls = [(kind, call) for kind, call in kinds.items() if call] * int(os.environ["ASK_CALLS"])
-failed = False
 with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
-    for kind, answer in [(kind, pool.submit(call)) for kind, call in calls]:
-        try:
-            print(json.dumps({"kind": kind, "text": answer.result() or ""}))
-        except Exception:
-            failed = True
-            print(kind, traceback.format_exc(), file=sys.stderr)
+    answers = [(kind, pool.submit(call)) for kind, call in calls]
+failed = False
+print()  # some libraries leave a line unfinished
+for kind, answer in answers:
+    try:
+        print(json.dumps({"kind": kind, "text": answer.result() or ""}))
+    except Exception:
+        failed = True
+        print(kind, traceback.format_exc(), file=sys.stderr)
 sys.stdout.flush()
 os._exit(1 if failed else 0)  # some libraries leave threads behind
