@@ -310,7 +310,7 @@ func (b *bench) environment(home string) []string {
 	}
 	env := []string{
 		"PATH=" + b.tool.path + string(os.PathListSeparator) + os.Getenv("PATH"), "LANG=C.UTF-8", "TERM=dumb", "NO_COLOR=1", "DO_NOT_TRACK=1",
-		"ASK_PROVIDER=" + b.provider, "ASK_MODEL=" + b.model, fmt.Sprint("ASK_CALLS=", calls), "AWS_REGION=us-east-1",
+		"ASK_PROVIDER=" + b.provider, "ASK_MODEL=" + b.model, fmt.Sprint("ASK_CALLS=", calls), "AWS_DEFAULT_REGION=us-east-1",
 	}
 	for _, name := range []string{"HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"} {
 		env = append(env, name+"="+home)

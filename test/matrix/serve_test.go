@@ -70,7 +70,7 @@ func (b *bench) intercepted(at string) (env []string) {
 	}
 	b.write(bundle, string(text))
 	for _, name := range forward.ProxyVariables() {
-		env = append(env, name+"=http://matrix@"+at)
+		env = append(env, name+"=http://matrix:@"+at) // Bun takes no user without a password
 	}
 	for _, name := range forward.NoProxyVariables() {
 		env = append(env, name+"=localhost,127.0.0.1,::1")

@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -75,9 +76,11 @@ func newWorld(t *testing.T, name string, perWindow int64, blind bool) *world {
 	}
 	t.Cleanup(w.model.Close)
 	w.serve = w.model
-	switch prefix := map[string]string{"groq": "/openai"}[name]; {
-	case prefix != "":
-		w.serve = http.StripPrefix(prefix, w.model)
+	switch {
+	case name == "groq":
+		w.serve = http.StripPrefix("/openai", stating(w.model, asGroqDoes))
+	case kind == "openai" && name != "openai":
+		w.serve = stating(w.model, func(event []byte) []byte { return event })
 	case name == "cohere":
 		w.serve, w.free = w.admitted(cohere), true
 	case name == "bedrock":
@@ -181,6 +184,45 @@ func (w *watched) WriteHeader(status int) {
 		}
 	}
 	w.ResponseWriter.WriteHeader(status)
+}
+
+// stating answers like providers that state the usage at the end of every stream, asked or not. change rewrites each event.
+func stating(next http.Handler, change func(event []byte) []byte) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the client is gone
+		}
+		var all map[string]json.RawMessage
+		if json.Unmarshal(body, &all) == nil && string(all["stream"]) == "true" {
+			all["stream_options"] = json.RawMessage(`{"include_usage":true}`)
+			body, _ = json.Marshal(all) // as it was read
+		}
+		q := r.Clone(r.Context())
+		q.Body, q.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		next.ServeHTTP(rewriting{rw, change}, q)
+	}
+}
+
+// rewriting changes what is written.
+type rewriting struct {
+	http.ResponseWriter
+	change func([]byte) []byte
+}
+
+func (w rewriting) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w rewriting) Write(p []byte) (int, error) {
+	_, err := w.ResponseWriter.Write(w.change(p))
+	return len(p), err
+}
+
+// lastUsage is the usage at the end of a stream.
+var lastUsage = regexp.MustCompile(`"choices":\[\],"usage":(\{.*\})\}`)
+
+// asGroqDoes moves the usage of a stream to where Groq states it.
+func asGroqDoes(event []byte) []byte {
+	return lastUsage.ReplaceAll(event, []byte(`"choices":[],"x_groq":{"id":"req_heron","usage":$1}}`))
 }
 
 // admitted answers what the model's limit lets in. It counts the tokens itself.

@@ -126,7 +126,10 @@ const libraries = {
     const { [provider]: make } = await import(`@llamaindex/${provider}`);
     const chat = make({ model });
     return {
-      whole: async () => (await chat.chat({ messages })).message.content,
+      whole: async () => {
+        const { content } = (await chat.chat({ messages })).message; // a text, or its parts
+        return typeof content === "string" ? content : content.map((part) => part.text).join("");
+      },
       streamed: async () => join(await chat.chat({ messages, stream: true }), (e) => e.delta),
     };
   },
