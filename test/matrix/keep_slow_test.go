@@ -8,14 +8,28 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/goccy/go-yaml"
 
 	"github.com/sluicehq/sluice/internal/clients"
 )
 
-// keep writes results, over those of the same set-ups, into results.yaml, docs/clients-table.md and the table of clients.
+// keep writes results, over those of the same set-ups, into results.yaml, docs/clients-table.md and the table of clients. Two runs of
+// make clients at a time wait for each other here.
 func keep(results []result) error {
+	base, err := cache()
+	if err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(filepath.Join(base, "results.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }() // which unlocks it
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return err
+	}
 	was, err := kept()
 	if err != nil && !os.IsNotExist(err) {
 		return err
@@ -31,7 +45,7 @@ func keep(results []result) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(resultsFile, append([]byte("# What make clients saw last.\n"), text...), 0o644); err != nil {
+	if err := replace(resultsFile, "# What make clients saw last.\n"+string(text)); err != nil {
 		return err
 	}
 	page, err := os.ReadFile(pagePath)
@@ -42,15 +56,28 @@ func keep(results []result) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(pagePath, []byte(with), 0o644); err != nil {
+	if err := replace(pagePath, with); err != nil {
 		return err
 	}
-	for _, c := range clients.Builtin().All() {
-		if err := keepTested(c, all); err != nil {
-			return err
+	for _, r := range results {
+		if c := clients.Builtin().Find(r.Client); c != nil {
+			if err := keepTested(c, all); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// replace writes a file anew, unless it says the same. Readers find the old one or the new one.
+func replace(file, text string) error {
+	if was, err := os.ReadFile(file); err == nil && string(was) == text {
+		return nil
+	}
+	if err := os.WriteFile(file+".new", []byte(text), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
 }
 
 // keepTested writes the versions with which a client passed in all ways into its file.
@@ -85,5 +112,5 @@ func keepTested(c *clients.Client, all []result) error {
 	if len(tested) > 0 {
 		lines = append(lines, "tested: ["+strings.Join(tested, ", ")+"]\n")
 	}
-	return os.WriteFile(file, []byte(strings.Join(lines, "")), 0o644)
+	return replace(file, strings.Join(lines, ""))
 }

@@ -169,7 +169,7 @@ func librariesOf() []packed {
 		add(library("LangChain (Python)", "langchain", provider, "langchain", pip("langchain", "langchain-openai", "langchain-anthropic", "langchain-google-genai")))
 	}
 	for _, provider := range []string{"openai", "anthropic", "gemini", "groq", "mistral"} {
-		add(whole(library("Pydantic AI", "pydantic-ai", provider, "pydantic", pip("pydantic-ai"))))
+		add(library("Pydantic AI", "pydantic-ai", provider, "pydantic", pip("pydantic-ai")))
 	}
 	add(library("openai-agents (Python)", "openai-agents", "openai", "agents", pip("openai-agents")))
 	add(library("LlamaIndex (Python)", "", "openai", "llamaindex", pip("llama-index-core", "llama-index-llms-openai")))
@@ -202,7 +202,7 @@ func librariesOf() []packed {
 		library("genai (Go)", "sdk-gemini", "gemini", "genai", inGo("google.golang.org/genai")),
 		library("go-openai", "", "openai", "go-openai", inGo("github.com/sashabaranov/go-openai")),
 		spring,
-		library("async-openai (Rust)", "", "openai", "", source{manager: fromCargo, name: "async-openai"}),
+		library("async-openai (Rust)", "sdk-openai", "openai", "", source{manager: fromCargo, name: "async-openai"}),
 	)
 	return all
 }

@@ -79,6 +79,8 @@ func newWorld(t *testing.T, name string, perWindow int64, blind bool) *world {
 	switch {
 	case name == "groq":
 		w.serve = http.StripPrefix("/openai", stating(w.model, asGroqDoes))
+	case name == "mistral":
+		w.serve = stating(w.model, asMistralDoes)
 	case kind == "openai" && name != "openai":
 		w.serve = stating(w.model, func(event []byte) []byte { return event })
 	case name == "cohere":
@@ -223,6 +225,12 @@ var lastUsage = regexp.MustCompile(`"choices":\[\],"usage":(\{.*\})\}`)
 // asGroqDoes moves the usage of a stream to where Groq states it.
 func asGroqDoes(event []byte) []byte {
 	return lastUsage.ReplaceAll(event, []byte(`"choices":[],"x_groq":{"id":"req_heron","usage":$1}}`))
+}
+
+// asMistralDoes states the usage of a stream beside its last choice.
+func asMistralDoes(event []byte) []byte {
+	event = bytes.ReplaceAll(event, []byte(`,"usage":null`), nil)
+	return lastUsage.ReplaceAll(event, []byte(`"choices":[{"index":0,"delta":{"content":""},"finish_reason":"stop"}],"usage":$1}`))
 }
 
 // admitted answers what the model's limit lets in. It counts the tokens itself.

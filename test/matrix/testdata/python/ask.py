@@ -2,10 +2,12 @@
 
 Where to send, and the key, the libraries find in the environment, or they know."""
 
+import asyncio
 import concurrent.futures
 import json
 import os
 import sys
+import threading
 import traceback
 
 provider = os.environ["ASK_PROVIDER"]
@@ -118,36 +120,40 @@ def langchain():
     return lambda: llm.invoke(prompt).text, lambda: join(llm.stream(prompt), lambda e: e.text)
 
 
+def loop():
+    """Returns what runs a coroutine on one event loop: some libraries keep their connections on the first."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    return lambda coroutine: asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+
+
 def pydantic():
     from pydantic_ai import Agent
 
+    run = loop()
     agent = Agent(f"{'google' if provider == 'gemini' else provider}:{model}")
-    return lambda: agent.run_sync(prompt).output, None
+
+    async def all():
+        async with agent.run_stream(prompt) as result:
+            return await result.get_output()
+
+    return lambda: run(agent.run(prompt)).output, lambda: run(all())
 
 
 def agents():
     from agents import Agent, Runner, set_tracing_disabled
 
     set_tracing_disabled(True)
+    run = loop()
     agent = Agent(name="herons", model=model)
 
-    def whole():
-        import asyncio
+    async def all():
+        result = Runner.run_streamed(agent, prompt)
+        async for _ in result.stream_events():
+            pass
+        return result.final_output
 
-        return asyncio.run(Runner.run(agent, prompt)).final_output
-
-    def streamed():
-        import asyncio
-
-        async def all():
-            result = Runner.run_streamed(agent, prompt)
-            async for _ in result.stream_events():
-                pass
-            return result.final_output
-
-        return asyncio.run(all())
-
-    return whole, streamed
+    return lambda: run(Runner.run(agent, prompt)).final_output, lambda: run(all())
 
 
 def llamaindex():
