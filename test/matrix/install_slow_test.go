@@ -56,17 +56,23 @@ var cache = sync.OnceValues(func() (string, error) {
 	return filepath.Join(dir, "sluice-clients"), err
 })
 
+// product is an installed client of some version.
+type product struct {
+	tool
+	version string
+}
+
 // installed has what became of each source.
 var installed sync.Map
 
 // install installs a client, unless it is there, and returns it.
-func (s source) install() (*tool, error) {
+func (s source) install() (*product, error) {
 	id := strings.Join([]string{s.manager, s.name, s.program}, " ")
 	once, _ := installed.LoadOrStore(id, sync.OnceValues(s.bring))
-	return once.(func() (*tool, error))()
+	return once.(func() (*product, error))()
 }
 
-func (s source) bring() (*tool, error) {
+func (s source) bring() (*product, error) {
 	base, err := cache()
 	if err != nil {
 		return nil, err
@@ -162,8 +168,8 @@ func (s source) npm(dir string) error {
 }
 
 // find returns an installed client.
-func (s source) find(dir string) (*tool, error) {
-	t := &tool{path: dir}
+func (s source) find(dir string) (*product, error) {
+	t := &product{tool: tool{path: dir}}
 	var err error
 	ask := func(program, file string, args ...string) {
 		t.argv, t.dir = append([]string{program, file}, args...), dir

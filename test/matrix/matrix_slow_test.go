@@ -15,6 +15,9 @@ import (
 
 var update = flag.Bool("update", false, "write what was seen into results.yaml, the table of clients and docs/clients-table.md")
 
+// kinds are all ways of running a client.
+var kinds = []kind{inRun, inRunBlind, inServe, inHeld, inCompany, inPrivateCA}
+
 // wanted reports whether CLIENTS asks for a set-up: by its client, its name, its package, or any of them with a provider, as in
 // opencode/anthropic.
 func wanted(p *packed) bool {
@@ -57,15 +60,15 @@ func TestClients(t *testing.T) {
 	t.Run("all", func(t *testing.T) { // it ends when all are through
 		for i := range all {
 			p := &all[i]
-			tool := j.begin(t, i, p)
-			if tool == nil {
+			client := j.begin(t, i, p)
+			if client == nil {
 				continue
 			}
 			j.missing[i] = len(ways)
 			for _, k := range ways {
 				t.Run(p.name+" "+p.provider+" "+string(k), func(t *testing.T) {
 					t.Parallel()
-					o := p.play(t, tool, k)
+					o := p.play(t, &client.tool, k)
 					if len(o.wrong) > 0 {
 						t.Errorf("%s", strings.Join(o.wrong, "\n"))
 					}
@@ -87,24 +90,24 @@ type journal struct {
 }
 
 // begin notes a set-up and returns its client, or nil if it cannot be run.
-func (j *journal) begin(t *testing.T, i int, p *packed) *tool {
+func (j *journal) begin(t *testing.T, i int, p *packed) *product {
 	r := &j.results[i]
 	*r = result{Name: p.name, Client: p.client, Provider: p.provider, Package: p.from.manager + " " + p.from.name, Date: time.Now().Format(time.DateOnly)}
 	r.Untested = p.broken
-	var tool *tool
+	var client *product
 	if p.broken == "" {
 		var err error
-		if tool, err = p.from.install(); err != nil {
+		if client, err = p.from.install(); err != nil {
 			r.Untested = "it could not be installed"
 			t.Logf("%s is not tested: %v", p.name, err)
 		}
 	}
-	if tool != nil {
-		r.Version = tool.version
+	if client != nil {
+		r.Version = client.version
 	} else {
 		j.keep(t, i)
 	}
-	return tool
+	return client
 }
 
 // add notes what became of a set-up in one way. What is complete is kept at once, because all of them take long.

@@ -57,10 +57,9 @@ type setting struct {
 
 // tool is an installed client.
 type tool struct {
-	argv    []string // without the arguments of the set-up
-	dir     string   // to run in; empty: the home directory
-	path    string   // directories of programs that it needs
-	version string
+	argv []string // without the arguments of the set-up
+	dir  string   // to run in; empty: the home directory
+	path string   // directories of programs that it needs
 }
 
 // kind is a way of running a client.
@@ -74,8 +73,6 @@ const (
 	inCompany   kind = "company proxy" // sluice run, HTTPS_PROXY alone leads out
 	inPrivateCA kind = "private CA"    // sluice run, a variable names the authority of the provider's certificate
 )
-
-var kinds = []kind{inRun, inRunBlind, inServe, inHeld, inCompany, inPrivateCA}
 
 const (
 	// holdFor is longer than keep_alive, and shorter than the patience of every client.
