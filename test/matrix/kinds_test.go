@@ -98,7 +98,7 @@ func TestAClientOfEachKind(t *testing.T) {
 const ignores = `
 const u = new URL(process.argv[1]), body = '{"model":"gpt-5.4","messages":[{"role":"user","content":"hi"}]}';
 const c = require("net").connect(u.port, u.hostname);
-c.end("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " + body.length + "\r\n\r\n" + body);
+c.write("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " + body.length + "\r\n\r\n" + body);
 c.pipe(process.stdout);
 `
 

@@ -169,7 +169,7 @@ func librariesOf() []packed {
 		add(library("LangChain (Python)", "langchain", provider, "langchain", pip("langchain", "langchain-openai", "langchain-anthropic", "langchain-google-genai")))
 	}
 	for _, provider := range []string{"openai", "anthropic", "gemini", "groq", "mistral"} {
-		add(library("Pydantic AI", "pydantic-ai", provider, "pydantic", pip("pydantic-ai")))
+		add(library("Pydantic AI", "pydantic-ai", provider, "pydantic", pip("pydantic-ai", "pydantic-ai-slim[groq,mistral]")))
 	}
 	add(library("openai-agents (Python)", "openai-agents", "openai", "agents", pip("openai-agents")))
 	add(library("LlamaIndex (Python)", "", "openai", "llamaindex", pip("llama-index-core", "llama-index-llms-openai")))
