@@ -6,7 +6,6 @@ import (
 	"archive/zip"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -118,12 +117,18 @@ func (s source) fetch(dir string) error {
 		for _, module := range append([]string{s.name}, s.with...) {
 			latest = append(latest, module+"@latest")
 		}
-		return errors.Join(command(dir, "go", append([]string{"get"}, latest...)...), command(dir, "go", "build", "-o", "ask", "."))
+		if err := command(dir, "go", append([]string{"get"}, latest...)...); err != nil {
+			return err
+		}
+		return command(dir, "go", "build", "-o", "ask", ".")
 	case fromCargo:
 		if err := copyFrom("testdata/rust", dir); err != nil {
 			return err
 		}
-		return errors.Join(command(dir, "cargo", "update"), command(dir, "cargo", "build", "--release"))
+		if err := command(dir, "cargo", "update"); err != nil {
+			return err
+		}
+		return command(dir, "cargo", "build", "--release")
 	case fromMaven:
 		if err := copyFrom("testdata/java", dir); err != nil {
 			return err
@@ -171,9 +176,7 @@ func (s source) npm(dir string) error {
 func (s source) find(dir string) (*product, error) {
 	t := &product{tool: tool{path: dir}}
 	var err error
-	ask := func(program, file string, args ...string) {
-		t.argv, t.dir = append([]string{program, file}, args...), dir
-	}
+	ask := func(program, file string) { t.argv, t.dir = []string{program, file}, dir }
 	switch s.manager {
 	case fromNPM:
 		var node string
