@@ -11,6 +11,9 @@ IMAGE         ?= sluice
 LINT_VERSION  ?= v2.14.0
 # How many packages go test works on at a time. Many tests wait more than they compute, and test runs two of these at once.
 ATONCE        ?= 3
+# How many clients run at a time in clients, and whether it writes down what it has seen.
+CLIENTSATONCE ?= 8
+CLIENTSFLAGS  ?= -update
 # Packages in which goroutines meet. Their tests run once: race runs them under the race detector and leaves out ALONE; unit runs only ALONE
 # of them. The code that decides starts no goroutines, so its packages are not here.
 CORE          := . ./store/filestore ./store/memstore ./store/redislog ./store/redisstore ./store/redisstore/internal/redisconn ./store/remotestore \
@@ -30,7 +33,7 @@ ALONE         := ^TestStore$$/($(POOLONLY))|OnOneServer|OnACluster|BehindSentine
 APART         := . ./store/filestore ./store/memstore ./store/redisstore ./store/remotestore ./deadletter ./internal/ledger
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk store-suites fleet race race-large bench-check bench compare page keda envoy chart grafana compat hosts soak faults-check faults chaos proof fuzz windows
+.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk clients store-suites fleet race race-large bench-check bench compare page keda envoy chart grafana compat hosts soak faults-check faults chaos proof fuzz windows
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,7 +114,7 @@ lint: ## vet, staticcheck, dropped errors and assignments without effect, in one
 unit: need-redis need-node test-binary
 	scripts/need-intercept-tools git curl python3
 	SLUICE_TEST_BINARY=$(CURDIR)/bin/test/sluice $(GO) test -vet=off -p $(ATONCE) -timeout 14m \
-		$$($(GO) list ./... | grep -v -e /test/fleet -e /test/sdk | grep -vxF "$$($(GO) list $(CORE))")
+		$$($(GO) list ./... | grep -v -e /test/fleet -e /test/sdk -e /test/matrix | grep -vxF "$$($(GO) list $(CORE))")
 	$(GO) test -vet=off -p $(ATONCE) -timeout 14m -run '$(ALONE)' \
 		-skip 'TestStore(OnACluster|BehindSentinels|ThroughADaemon)/($(ONEREDIS))|TestStore(OnACluster|BehindSentinels)/Waiting/thousands|TestStoreOnOneServer/($(MANYGRANTS))|SameDecisions(OnACluster|BehindSentinels)' \
 		$(APART)
@@ -126,9 +129,16 @@ test-binary: # without what debuggers need it is linked sooner
 need-node: ## install node and npm for the tests with clients, where they are missing
 	@if [ "$${SLUICE_OFFLINE:-}" != 1 ]; then scripts/need-node; fi
 
-sdk: test-binary ## official clients through the gate (SLUICE_OFFLINE=1 leaves them out)
+sdk: test-binary ## official clients, a framework and Codex through the gate (SLUICE_OFFLINE=1 leaves them out)
 	@if [ "$${SLUICE_OFFLINE:-}" = 1 ]; then echo "sdk: left out, because SLUICE_OFFLINE=1: no official client was run"; \
-	else scripts/need-node && SLUICE_TEST_BINARY=$(CURDIR)/bin/test/sluice $(GO) test -vet=off -timeout 14m ./test/sdk; fi
+	else scripts/need-node && SLUICE_TEST_BINARY=$(CURDIR)/bin/test/sluice $(GO) test -vet=off -timeout 14m ./test/sdk ./test/matrix; fi
+
+# Not part of test-all: it takes the versions of today. What was seen goes into docs/clients-table.md and the table of clients; WAYS, or
+# CLIENTSFLAGS=, leaves them as they are.
+clients: test-binary ## every client that can be installed, at its current version, in six ways through the gate (CLIENTS=codex,opencode, WAYS=run,held)
+	scripts/need-intercept-tools gh && scripts/need-node && scripts/need-python
+	SLUICE_TEST_BINARY=$(CURDIR)/bin/test/sluice $(GO) test -vet=off -count=1 -timeout 3h -parallel $(CLIENTSATONCE) -tags slow -v -run TestClients ./test/matrix $(CLIENTSFLAGS); \
+	status=$$?; $(GO) test ./internal/clients -run TestPageIsMadeFromTheTable -update && exit $$status
 
 store-suites: need-redis ## the whole store suite on a Redis, on a Cluster, behind Sentinels and through a daemon; engines of the log, also on Valkey
 	$(GO) test -timeout 30m -count=1 -tags slow ./store/redislog

@@ -21,7 +21,7 @@ type Client struct {
 	Kind  Kind   `yaml:"kind"`
 	// Commands are names of its programs, without a directory.
 	Commands []string `yaml:"commands,omitempty"`
-	// Packages are its names at package managers: npm, pypi, go, apt, brew.
+	// Packages are its names at package managers: npm, pypi, go, cargo, maven, apt, brew.
 	Packages map[string]string `yaml:"packages,omitempty"`
 	// UserAgents are beginnings of its User-Agent or X-Goog-Api-Client header.
 	UserAgents []string `yaml:"user_agents,omitempty"`

@@ -139,7 +139,7 @@ func (p anthropic) messages(x *exchange, m *message) {
 		return
 	}
 	s := seedOf(append(m.parts(), []byte(m.Model))...)
-	ans := respond(s, m.picks(), *m.MaxTokens)
+	ans := x.s.respond(s, m.picks(), *m.MaxTokens)
 	if m.Stream {
 		p.stream(x, m, ans, u)
 		return

@@ -48,7 +48,7 @@ func (p gemini) serve(x *exchange) {
 	}
 }
 
-func (p gemini) generate(x *exchange, model string, stream bool) {
+func (p gemini) generate(x *exchange, model string, streamed bool) {
 	if !x.allow(http.MethodPost) {
 		return
 	}
@@ -65,14 +65,18 @@ func (p gemini) generate(x *exchange, model string, stream bool) {
 	if !p.admit(x, j) {
 		return
 	}
-	if !stream {
+	if !streamed {
 		if !x.fault.errorIn200 {
 			x.produce(j.ans.tokens)
 		}
 		x.reply(http.StatusOK, p.content(x, j, x.text(j.ans), true))
 		return
 	}
-	s := x.events(false)
+	begin := x.array
+	if x.r.URL.Query().Get("alt") == "sse" {
+		begin = func() *stream { return x.events(false) }
+	}
+	s := begin()
 	left := len(j.ans.pieces)
 	ok = s.pieces(j.ans, func(text string) (string, any) {
 		left--
@@ -80,7 +84,7 @@ func (p gemini) generate(x *exchange, model string, stream bool) {
 	})
 	if ok {
 		x.end()
-		s.end()
+		s.close()
 	}
 }
 
@@ -93,7 +97,7 @@ func (p gemini) admit(x *exchange, j *job) bool {
 		return false
 	}
 	j.seed = seedOf(append(j.parts, []byte(j.model))...)
-	j.ans = write(j.seed, j.most)
+	j.ans = x.s.respond(j.seed, nil, j.most)
 	return true
 }
 

@@ -96,7 +96,7 @@ func (openai) admit(x *exchange, j *job) bool {
 		return false
 	}
 	j.seed = seedOf(append(j.parts, []byte(j.model))...)
-	j.ans = respond(j.seed, j.picks, j.most)
+	j.ans = x.s.respond(j.seed, j.picks, j.most)
 	return true
 }
 

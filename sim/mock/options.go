@@ -49,6 +49,8 @@ type Options struct {
 	Latency, Tail time.Duration
 	// Pace is the time between two pieces of a stream; 0: 2 ms; negative: none.
 	Pace time.Duration
+	// Says is the text of every answer that calls no tool; empty: words that a hash of the request chooses.
+	Says string
 	// Seed is the seed for the draws of Tail.
 	Seed uint64
 	// Log receives an [Entry] as a line of JSON for each request that counts against a limit; nil: none. Writes come

@@ -146,32 +146,53 @@ func (x *exchange) large(status int, text []byte) {
 	b.end()
 }
 
-// stream sends server-sent events.
+// stream sends server-sent events, or the elements of a JSON array.
 type stream struct {
 	*begun
-	named bool // events have names
+	named bool   // events have names
+	next  string // what stands before the next element of an array; empty: events
 }
 
 // events begins a stream.
 func (x *exchange) events(named bool) *stream {
 	x.w.Header().Set("Cache-Control", "no-cache")
 	x.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	return &stream{x.start(http.StatusOK, -1), named}
+	return &stream{begun: x.start(http.StatusOK, -1), named: named}
+}
+
+// array begins a stream of the elements of a JSON array.
+func (x *exchange) array() *stream {
+	x.w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	return &stream{begun: x.start(http.StatusOK, -1), next: "["}
+}
+
+// close ends the response, and the array if it is one.
+func (s *stream) close() {
+	if s.next == "" || s.write([]byte("]\n")) {
+		s.end()
+	}
 }
 
 // send sends one event and flushes it. It returns false if the client has disconnected.
 func (s *stream) send(name string, data any) bool {
 	var b bytes.Buffer
-	if s.named {
-		b.WriteString("event: " + name + "\n")
+	switch {
+	case s.next != "":
+		b.WriteString(s.next)
+		s.next = ",\n"
+	case s.named:
+		b.WriteString("event: " + name + "\ndata: ")
+	default:
+		b.WriteString("data: ")
 	}
-	b.WriteString("data: ")
 	if text, ok := data.(string); ok {
 		b.WriteString(text)
 	} else {
 		b.Write(encode(data))
 	}
-	b.WriteString("\n\n")
+	if s.next == "" {
+		b.WriteString("\n\n")
+	}
 	if !s.write(b.Bytes()) {
 		return false
 	}
@@ -183,7 +204,7 @@ func (s *stream) send(name string, data any) bool {
 func (s *stream) finish(name string, data any) {
 	s.x.end()
 	if s.send(name, data) {
-		s.end()
+		s.close()
 	}
 }
 

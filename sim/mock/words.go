@@ -90,30 +90,39 @@ func (a *answer) text() string {
 }
 
 // respond makes an answer that calls a tool, or one of text if t is nil.
-func respond(s seed, t *tool, most int64) *answer {
-	if t != nil {
-		return useTool(s, t, most)
+func (s *Server) respond(by seed, t *tool, most int64) *answer {
+	switch {
+	case t != nil:
+		return useTool(by, t, most)
+	case s.opts.Says != "":
+		return say(by, strings.Fields(s.opts.Says), most)
 	}
-	return write(s, most)
+	return write(by, most)
 }
 
-// write makes an answer of at most most words. 0: no maximum.
+// write makes an answer of words that the seed chooses.
 func write(s seed, most int64) *answer {
-	a := &answer{seed: s, tokens: leastWords + int64(s.number(0, mostWords-leastWords+1))}
+	words := make([]string, leastWords+s.number(0, mostWords-leastWords+1))
+	r := rand.New(rand.NewPCG(s.number(1, 1<<63), s.number(2, 1<<63)))
+	for i := range words {
+		words[i] = vocabulary[r.IntN(len(vocabulary))]
+	}
+	return say(s, words, most)
+}
+
+// say makes an answer of words, at most most of them. 0: no maximum.
+func say(s seed, words []string, most int64) *answer {
+	a := &answer{seed: s, tokens: int64(len(words))}
 	if most > 0 && most < a.tokens {
 		a.tokens, a.cut = most, true
 	}
-	r := rand.New(rand.NewPCG(s.number(1, 1<<63), s.number(2, 1<<63)))
 	for done := int64(0); done < a.tokens; {
 		n := min(pieceWords, a.tokens-done)
-		var b strings.Builder
-		for range n {
-			if done > 0 || b.Len() > 0 {
-				b.WriteByte(' ')
-			}
-			b.WriteString(vocabulary[r.IntN(len(vocabulary))])
+		text := strings.Join(words[done:done+n], " ")
+		if done > 0 {
+			text = " " + text
 		}
-		a.pieces = append(a.pieces, piece{b.String(), n})
+		a.pieces = append(a.pieces, piece{text, n})
 		done += n
 	}
 	return a

@@ -1,0 +1,2 @@
+// Package matrix runs real clients of providers through the gate, unchanged and at their current versions: make clients.
+package matrix
