@@ -10,6 +10,7 @@ import (
 )
 
 func main() {
+	collectLate(os.Args[1:])
 	// net/http prints bytes that an upstream sent unasked through the default logger. Nothing else here uses it.
 	log.SetOutput(io.Discard)
 	roots.Fallback(os.Getenv)
