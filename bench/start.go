@@ -81,8 +81,8 @@ func starters(ctx context.Context, dir, previous string) ([]*starter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
-	for _, build := range [][]string{{empty, empty + ".go"}, {sluice, "./cmd/sluice"}} {
-		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-tags=grpcnotrace", "-o", build[0], build[1])
+	for _, program := range [][]string{{empty, empty + ".go"}, {sluice, "./cmd/sluice"}} {
+		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-tags=grpcnotrace", "-o", program[0], program[1])
 		cmd.Dir = strings.TrimSpace(string(root))
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("go build: %w: %s", err, out)
