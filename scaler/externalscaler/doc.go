@@ -4,4 +4,4 @@
 // A program that links both must set GOLANG_PROTOBUF_REGISTRATION_CONFLICT=ignore, because both register the same names.
 package externalscaler
 
-//go:generate ./generate
+//go:generate ../../scripts/protoc externalscaler.proto
