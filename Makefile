@@ -14,6 +14,9 @@ ATONCE        ?= 3
 # How many clients run at a time in clients, and whether it writes down what it has seen.
 CLIENTSATONCE ?= 8
 CLIENTSFLAGS  ?= -update
+# Tags of the command. Without this one grpc keeps traces of its own with golang.org/x/net/trace, a page of which keeps every exported method in
+# the binary (docs/install.md).
+TAGS          := grpcnotrace
 # Packages in which goroutines meet. Their tests run once: race runs them under the race detector and leaves out ALONE; unit runs only ALONE
 # of them. The code that decides starts no goroutines, so its packages are not here.
 CORE          := . ./store/filestore ./store/memstore ./store/redislog ./store/redisstore ./store/redisstore/internal/redisconn ./store/remotestore \
@@ -45,7 +48,7 @@ demo: build ## six agents with one token, first each on its own, then through th
 	bin/sluice demo
 
 build: ## build bin/sluice
-	$(GO) build -o bin/sluice ./cmd/sluice
+	$(GO) build -tags $(TAGS) -o bin/sluice ./cmd/sluice
 
 man: build ## manual pages from the help of each command, in bin/man (man -M bin/man sluice)
 	bin/sluice man bin/man/man1
@@ -63,8 +66,8 @@ image: ## a container image of the binary for this machine (PODMAN=docker, IMAGE
 unit race fleet faults-check: export RAPID_SEED ?= 1
 
 # With nothing cached, test spends most of its time compiling. Compilers are faster if they collect no garbage below a bound, and if they leave
-# out what debuggers need. One package of rueidis takes 30 seconds of processor time, and 13 if nothing in it is optimised.
-test: export GOFLAGS := $(GOFLAGS) '-toolexec=env GOGC=off GOMEMLIMIT=640MiB' -gcflags=all=-dwarf=false '-gcflags=github.com/redis/rueidis/internal/cmds=-N -l -dwarf=false'
+# out what debuggers need. Tests have the tags of the command, so that both share what is compiled. One package of rueidis takes 30 seconds of processor time, and 13 if nothing in it is optimised.
+test: export GOFLAGS := $(GOFLAGS) -tags=$(TAGS) '-toolexec=env GOGC=off GOMEMLIMIT=640MiB' -gcflags=all=-dwarf=false '-gcflags=github.com/redis/rueidis/internal/cmds=-N -l -dwarf=false'
 
 # The quick checks come first, so that a slip shows early. Then race compiles while the tests of unit wait for something. The fleet needs the
 # whole machine, so it comes last.
@@ -124,7 +127,7 @@ fleet: need-redis
 	$(GO) test -vet=off -skip LoneClass ./test/fleet
 
 test-binary: # without what debuggers need it is linked sooner
-	$(GO) build -ldflags='-s -w' -o bin/test/sluice ./cmd/sluice
+	$(GO) build -tags $(TAGS) -ldflags='-s -w' -o bin/test/sluice ./cmd/sluice
 
 need-node: ## install node and npm for the tests with clients, where they are missing
 	@if [ "$${SLUICE_OFFLINE:-}" != 1 ]; then scripts/need-node; fi
@@ -177,8 +180,8 @@ hosts: need-redis ## three hosts (network namespaces, as root): cut off, healed,
 SYSTEMS       := ./store/filestore ./internal/statedir ./internal/filelock ./eventlog ./internal/ledger ./test/windows
 windows: ## build and check for Windows (amd64, arm64) and macOS, and run sluice.exe under Wine
 	GOOS=windows GOARCH=amd64 $(GO) vet $(SYSTEMS)
-	GOOS=windows GOARCH=arm64 $(GO) build -o /dev/null ./cmd/sluice
-	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/sluice
+	GOOS=windows GOARCH=arm64 $(GO) build -tags $(TAGS) -o /dev/null ./cmd/sluice
+	GOOS=darwin GOARCH=arm64 $(GO) build -tags $(TAGS) -o /dev/null ./cmd/sluice
 	scripts/windows-tests
 
 # Not part of test: KEDA's client brings all of KEDA with it, which takes many minutes to download and compile.

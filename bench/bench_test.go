@@ -80,7 +80,7 @@ func TestBarsKnowPassFromMiss(t *testing.T) {
 // A run that is too short for good figures still goes through every contender and shape.
 func TestShortRun(t *testing.T) {
 	var out, progress bytes.Buffer
-	opts := Options{Rounds: 1, Slice: time.Millisecond, Wait: 50 * time.Millisecond, File: time.Millisecond, Processes: 2, Redis: 2 * time.Millisecond, Proxy: 5 * time.Millisecond, Crowd: 20}
+	opts := Options{Rounds: 1, Slice: time.Millisecond, Wait: 50 * time.Millisecond, File: time.Millisecond, Processes: 2, Redis: 2 * time.Millisecond, Proxy: 5 * time.Millisecond, Starts: 1, Crowd: 20}
 	if err := run(opts, true, &out, &progress); err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +106,9 @@ func TestShortRun(t *testing.T) {
 		if row.NS <= 0 || (row.Failed > 0 && row.Name != "throttled memstore") { // its compare-and-set gives up under contention
 			t.Errorf("%+v", row)
 		}
+	}
+	if len(got.Start) != 3 || got.Start[0].Ratio != 1 || got.Start[2].Ratio <= 1 {
+		t.Errorf("starts: %+v", got.Start)
 	}
 	out.Reset()
 	if err := got.print(&out); err != nil || out.Len() == 0 {

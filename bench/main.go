@@ -26,6 +26,8 @@ type Options struct {
 	Processes int
 	Redis     time.Duration // length of one contender's turn at a Redis
 	Proxy     time.Duration // length of one contender's turn as a proxy
+	Starts    int           // number of times that each command is started
+	Previous  string        // path of another sluice whose start is measured; empty: none
 	// Crowd is the largest number of agents, waiters and past requests. It should not affect the cost.
 	Crowd int
 	Only  []string // parts to run; empty: all
@@ -40,16 +42,17 @@ const (
 	partRedis   = "redis"
 	partFlat    = "flat"
 	partProxy   = "proxy"
+	partStart   = "start"
 	// partMachines and partDaemons run only if they are named, because they take minutes and measure no peer.
 	partMachines = "machines"
 	partDaemons  = "daemons"
 )
 
-var parts = []string{partUsed, partAllow, partWaiting, partFile, partRedis, partFlat, partProxy, partMachines, partDaemons}
+var parts = []string{partUsed, partAllow, partWaiting, partFile, partRedis, partFlat, partProxy, partStart, partMachines, partDaemons}
 
 func (o Options) check() error {
-	if o.Rounds < 1 || o.Slice <= 0 || o.Wait <= 0 || o.File <= 0 || o.Redis <= 0 || o.Proxy <= 0 {
-		return errors.New("rounds, slice, wait, file, redis and proxy must be positive")
+	if o.Rounds < 1 || o.Slice <= 0 || o.Wait <= 0 || o.File <= 0 || o.Redis <= 0 || o.Proxy <= 0 || o.Starts < 1 {
+		return errors.New("rounds, slice, wait, file, redis, proxy and starts must be positive")
 	}
 	if o.Processes < 1 || o.Processes > maxProcesses {
 		return fmt.Errorf("processes must be 1 to %d", maxProcesses)
@@ -87,6 +90,7 @@ type Report struct {
 	Redis   []RedisRow  `json:"redis"`
 	Flat    []FlatRow   `json:"flat"`
 	Proxy   []ProxyRow  `json:"proxy"`
+	Start   []StartRow  `json:"start,omitempty"`
 	// Machines measures many processes on one Redis.
 	Machines []MachinesRow `json:"machines,omitempty"`
 	Bars     []Bar         `json:"bars"`
@@ -104,6 +108,8 @@ func main() {
 	flag.IntVar(&opts.Processes, "processes", 8, "processes that share a file")
 	flag.DurationVar(&opts.Redis, "redis", 500*time.Millisecond, "length of one turn at a Redis")
 	flag.DurationVar(&opts.Proxy, "proxy", time.Second, "length of one turn as a proxy")
+	flag.IntVar(&opts.Starts, "starts", 41, "times that each command is started")
+	flag.StringVar(&opts.Previous, "previous", "", "`PATH` of another sluice to start beside this version (scripts/previous prints one)")
 	flag.IntVar(&opts.Crowd, "crowd", 100_000, "largest number of agents, waiters and past requests in Redis")
 	flag.Func("only", "parts to run, comma separated: "+strings.Join(parts, ", ")+" (default all)", func(text string) error {
 		opts.Only = strings.Split(text, ",")
@@ -156,6 +162,11 @@ func run(opts Options, asJSON bool, out, progress io.Writer) error {
 	}
 	if opts.has(partProxy) {
 		if report.Proxy, err = measureProxy(context.Background(), opts, progress); err != nil {
+			return err
+		}
+	}
+	if opts.has(partStart) {
+		if report.Start, err = measureStart(context.Background(), opts, progress); err != nil {
 			return err
 		}
 	}

@@ -36,6 +36,7 @@ func (r Report) print(out io.Writer) error {
 	r.printFlat(w)
 	r.printMachines(w)
 	r.printProxy(w)
+	printStart(w, r.Start)
 	if len(r.Bars) > 0 {
 		fmt.Fprintf(w, "\nbar\tmeasured\tallowed\t\n")
 	}

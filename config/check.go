@@ -3,13 +3,13 @@ package config
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice/deadletter"
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 	"github.com/sluicehq/sluice/internal/nearest"
 	"github.com/sluicehq/sluice/internal/strictyaml"
 	"github.com/sluicehq/sluice/store"
@@ -194,30 +194,37 @@ func (c *checker) suggest(note strictyaml.Note, path, name string, names []strin
 }
 
 var (
-	nameRE  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
-	labelRE = regexp.MustCompile(`^[!-~]{1,256}$`)
-	unitRE  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
-	envRE   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	nameRE = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._@+-]*$`)
+	unitRE = lazyregexp.New(`^[a-z][a-z0-9_]*$`)
+	envRE  = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 // name checks a name that can be part of a URL path.
 func (c *checker) name(path, what, s string) { c.named(c.doc.Fail, path, what, s) }
 
 // IsName reports whether s is a valid name for a resource, an agent, a token and the like.
-func IsName(s string) bool { return nameRE.MatchString(s) }
+func IsName(s string) bool { return len(s) <= 64 && nameRE.MatchString(s) }
+
+// isLabel reports whether s is a name that comes from outside: up to 256 characters of ASCII without spaces.
+func isLabel(s string) bool {
+	return s != "" && len(s) <= 256 && !strings.ContainsFunc(s, func(r rune) bool { return r < '!' || r > '~' })
+}
+
+// isUnit reports whether s can be the name of a unit.
+func isUnit(s string) bool { return len(s) <= 64 && unitRE.MatchString(s) }
 
 // key checks a name that is the key of a mapping.
 func (c *checker) key(path, what, s string) { c.named(c.doc.FailKey, path, what, s) }
 
 func (c *checker) named(fail func(string, string, ...any) strictyaml.Note, path, what, s string) {
-	if !nameRE.MatchString(s) {
+	if !IsName(s) {
 		fail(path, "%s is not the name of %s", c.shown(path, s), an(what)).Hint("a name is 1 to 64 letters, digits, and any of . _ @ + -, a letter or digit first")
 	}
 }
 
 // label checks a key whose name comes from outside, such as the name of a model.
 func (c *checker) label(path, what, s string) {
-	if !labelRE.MatchString(s) {
+	if !isLabel(s) {
 		c.doc.FailKey(path, "%q is not the name of %s", s, an(what)).Hint("a name is 1 to 256 characters of ASCII without spaces")
 	}
 }

@@ -1,12 +1,12 @@
 package config
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/store"
 )
@@ -24,7 +24,7 @@ var providers = []string{
 // which no name can match.
 var reserved = []string{"v1", "page", "metrics", "healthz", "readyz", "mcp"}
 
-var headerRE = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")
+var headerRE = lazyregexp.New("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 func (c *checker) resource(name string, r *Resource) {
 	path := join("resources", name)
@@ -85,7 +85,7 @@ func (c *checker) keys(path string, r *Resource) {
 		return
 	}
 	path += ".inject"
-	if !headerRE.MatchString(r.Inject.Header) {
+	if len(r.Inject.Header) > 128 || !headerRE.MatchString(r.Inject.Header) {
 		c.fail(path+".header", "%s is not the name of a header such as x-api-key", c.shown(path+".header", r.Inject.Header))
 	}
 	if len(r.Keys) == 0 {
@@ -192,7 +192,7 @@ func (c *checker) sameLimits() {
 }
 
 func (c *checker) limit(path string, l *Limit, r *Resource) {
-	if !unitRE.MatchString(l.Unit) {
+	if !isUnit(l.Unit) {
 		c.fail(path+".unit", "%s is not a unit such as requests or input_tokens", c.shown(path+".unit", l.Unit)).Hint("a unit is 1 to 64 small letters, digits and underscores")
 	}
 	if l.Unit == sluice.USD {

@@ -138,7 +138,7 @@ func (c *checker) listen() {
 		host = host[1 : len(host)-1]
 	}
 	_, err := netip.ParseAddr(host)
-	if v6 := strings.Contains(host, ":"); v6 != bracketed || v6 && err != nil || host != "" && !v6 && !nameRE.MatchString(host) {
+	if v6 := strings.Contains(host, ":"); v6 != bracketed || v6 && err != nil || host != "" && !v6 && !IsName(host) {
 		c.fail("listen", "%s: the host is a name or an address, in [ ] if it has colons", c.shown("listen", s))
 	}
 }

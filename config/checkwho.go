@@ -1,11 +1,11 @@
 package config
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -14,7 +14,7 @@ const everyone = "*"
 
 const maxPrice = 1_000_000
 
-var hashRE = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var hashRE = lazyregexp.New(`^[0-9a-f]{64}$`)
 
 func (c *checker) agent(name string, a Agent) {
 	path := join("agents", name)
@@ -75,7 +75,7 @@ func (c *checker) routes() {
 			resource, model, ok := strings.Cut(route, "/")
 			_, configured := c.file.Resources[resource]
 			switch {
-			case !ok || !labelRE.MatchString(model):
+			case !ok || !isLabel(model):
 				c.fail(at, "%s is not a resource and a model such as anthropic/haiku", c.shown(at, route))
 			case !configured && !slices.Contains(providers, resource):
 				c.fail(at, "%s: there is no such resource, and no provider of that name", c.shown(at, route))

@@ -7,9 +7,9 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 	"github.com/sluicehq/sluice/internal/strictyaml"
 )
 
@@ -118,7 +118,7 @@ func (f *File) remember(doc *strictyaml.Doc) {
 
 // parameter matches passwords among the parameters of an address. $$ stands for one $. Variables do not match: they
 // reveal nothing.
-var parameter = regexp.MustCompile(`([?&][A-Za-z_]*password=)([^&#\s"'$]|\$\$)[^&#\s"']*`)
+var parameter = lazyregexp.New(`([?&][A-Za-z_]*password=)([^&#\s"'$]|\$\$)[^&#\s"']*`)
 
 // Show returns [File.YAML] for people to read, with passwords in addresses masked. It shows only the host of an alerts
 // webhook, unless a variable holds the address.

@@ -2,9 +2,10 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 )
 
 // TimeOfDay is a time of day in a time zone: 00:00 UTC, 09:30 Europe/Berlin, 00:00 -08:00. The zero value means no
@@ -14,7 +15,7 @@ type TimeOfDay struct {
 	Zone         string // UTC, the name of a zone, or an offset; empty means no time
 }
 
-var timeOfDay = regexp.MustCompile(`^([01][0-9]|2[0-3]):([0-5][0-9]) ([A-Za-z][A-Za-z0-9_+/-]*|[+-](?:0[0-9]|1[0-4]):[0-5][0-9])$`)
+var timeOfDay = lazyregexp.New(`^([01][0-9]|2[0-3]):([0-5][0-9]) ([A-Za-z][A-Za-z0-9_+/-]*|[+-](?:0[0-9]|1[0-4]):[0-5][0-9])$`)
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (t *TimeOfDay) UnmarshalText(text []byte) error {

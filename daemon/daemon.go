@@ -231,7 +231,7 @@ func (d *Daemon) identify(r *http.Request) (api.Identity, error) {
 }
 
 // page serves the dashboard. The page itself contains nothing that needs a token.
-var page = dashboard.Handler()
+var page = sync.OnceValue(dashboard.Handler)
 
 // show serves the dashboard to clients that use one of the daemon's host names.
 func (d *Daemon) show(w http.ResponseWriter, r *http.Request, g *generation) {
@@ -239,7 +239,7 @@ func (d *Daemon) show(w http.ResponseWriter, r *http.Request, g *generation) {
 		d.refuse(w, r, &api.Problem{Status: http.StatusMisdirectedRequest, Detail: err.Error(), Hint: "use its address, or --host NAME"})
 		return
 	}
-	page.ServeHTTP(w, r)
+	page().ServeHTTP(w, r)
 }
 
 // measure serves the metrics to callers that may use the API.

@@ -18,8 +18,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -27,6 +25,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/envoy/ratelimit"
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/grpcserve"
 )
@@ -45,7 +44,7 @@ type Options struct {
 
 // Server implements the service. All methods are safe for concurrent use.
 type Server struct {
-	rlsv3.UnimplementedRateLimitServiceServer
+	ratelimit.UnimplementedRateLimitServiceServer
 
 	gate  atomic.Pointer[sluice.Gate]
 	model func(resource, model string) string
@@ -76,7 +75,7 @@ func New(o Options) *Server {
 func (s *Server) Follow(gate *sluice.Gate) { s.gate.Store(gate) }
 
 // Register adds the service to a gRPC server that the caller runs and stops.
-func (s *Server) Register(r grpc.ServiceRegistrar) { rlsv3.RegisterRateLimitServiceServer(r, s) }
+func (s *Server) Register(r grpc.ServiceRegistrar) { ratelimit.RegisterRateLimitServiceServer(r, s) }
 
 // Serve serves a listener until ctx ends, and then returns nil. With a nil config it speaks plain text.
 func (s *Server) Serve(ctx context.Context, l net.Listener, config *tls.Config) error {
@@ -85,7 +84,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, config *tls.Config) 
 
 // ShouldRateLimit decides about one request. An error means that there is no decision; Envoy then follows its setting
 // failure_mode_deny.
-func (s *Server) ShouldRateLimit(ctx context.Context, q *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error) {
+func (s *Server) ShouldRateLimit(ctx context.Context, q *ratelimit.RateLimitRequest) (*ratelimit.RateLimitResponse, error) {
 	gate := s.gate.Load()
 	a, err := s.decide(ctx, gate, q)
 	if errors.Is(err, sluice.ErrClosed) && s.gate.Load() != gate { // a reload replaced the gate in the meantime
@@ -97,7 +96,7 @@ func (s *Server) ShouldRateLimit(ctx context.Context, q *rlsv3.RateLimitRequest)
 	return a, nil
 }
 
-func (s *Server) decide(ctx context.Context, gate *sluice.Gate, q *rlsv3.RateLimitRequest) (*rlsv3.RateLimitResponse, error) {
+func (s *Server) decide(ctx context.Context, gate *sluice.Gate, q *ratelimit.RateLimitRequest) (*ratelimit.RateLimitResponse, error) {
 	parts, req, err := parse(q)
 	if err != nil {
 		return nil, err
@@ -112,9 +111,9 @@ func (s *Server) decide(ctx context.Context, gate *sluice.Gate, q *rlsv3.RateLim
 	if _, err := gate.Try(ctx, req); err != nil && (!errors.As(err, &refused) || !isRefusal(err)) {
 		return nil, err
 	}
-	out := &rlsv3.RateLimitResponse{OverallCode: rlsv3.RateLimitResponse_OK}
+	out := &ratelimit.RateLimitResponse{OverallCode: ratelimit.RateLimitResponse_OK}
 	if refused != nil {
-		out.OverallCode = rlsv3.RateLimitResponse_OVER_LIMIT
+		out.OverallCode = ratelimit.RateLimitResponse_OVER_LIMIT
 		out.RawBody = []byte(refused.Error() + "\n")
 	}
 	limits := s.limits(ctx, gate, req.Resource)
@@ -175,10 +174,10 @@ func choose(limits []inspect.LimitStatus, req *sluice.Request, unit string, refu
 func left(l *inspect.LimitStatus) float64 { return float64(max(l.Remaining, 0)) / float64(l.Limit) }
 
 // describe returns the status of a descriptor. l is nil if no limit of known size counts the request.
-func (s *Server) describe(l *inspect.LimitStatus, refused *sluice.Error) *rlsv3.RateLimitResponse_DescriptorStatus {
-	d := &rlsv3.RateLimitResponse_DescriptorStatus{Code: rlsv3.RateLimitResponse_OK}
+func (s *Server) describe(l *inspect.LimitStatus, refused *sluice.Error) *ratelimit.RateLimitResponse_DescriptorStatus {
+	d := &ratelimit.RateLimitResponse_DescriptorStatus{Code: ratelimit.RateLimitResponse_OK}
 	if refused != nil {
-		d.Code = rlsv3.RateLimitResponse_OVER_LIMIT
+		d.Code = ratelimit.RateLimitResponse_OVER_LIMIT
 	}
 	if reset, ok := s.reset(l, refused); ok {
 		d.DurationUntilReset = durationpb.New(reset)
@@ -186,7 +185,7 @@ func (s *Server) describe(l *inspect.LimitStatus, refused *sluice.Error) *rlsv3.
 	if l == nil {
 		return d
 	}
-	d.CurrentLimit = &rlsv3.RateLimitResponse_RateLimit{Name: l.Name, RequestsPerUnit: clamp(l.Rate)}
+	d.CurrentLimit = &ratelimit.RateLimitResponse_RateLimit{Name: l.Name, RequestsPerUnit: clamp(l.Rate)}
 	d.LimitRemaining = clamp(l.Remaining)
 	if unit, n := unitOf(time.Duration(l.WindowMS) * time.Millisecond); n > 0 {
 		d.CurrentLimit.Unit = unit
@@ -209,8 +208,8 @@ func (s *Server) reset(l *inspect.LimitStatus, refused *sluice.Error) (time.Dura
 }
 
 // headers returns the headers for Envoy's client. The names follow the IETF draft; Envoy itself can add x-ratelimit-*.
-func (s *Server) headers(l *inspect.LimitStatus, refused *sluice.Error) (list []*corev3.HeaderValue) {
-	add := func(name, value string) { list = append(list, &corev3.HeaderValue{Key: name, Value: value}) }
+func (s *Server) headers(l *inspect.LimitStatus, refused *sluice.Error) (list []*ratelimit.HeaderValue) {
+	add := func(name, value string) { list = append(list, &ratelimit.HeaderValue{Key: name, Value: value}) }
 	reset, known := s.reset(l, refused)
 	seconds := strconv.FormatInt(int64(math.Ceil(reset.Seconds())), 10)
 	if l != nil {
@@ -232,20 +231,20 @@ func (s *Server) headers(l *inspect.LimitStatus, refused *sluice.Error) (list []
 }
 
 // unitOf expresses a window as a number of the largest unit that fits; 0 if none does.
-func unitOf(window time.Duration) (rlsv3.RateLimitResponse_RateLimit_Unit, uint32) {
+func unitOf(window time.Duration) (ratelimit.RateLimitResponse_RateLimit_Unit, uint32) {
 	const day = 24 * time.Hour
 	for _, u := range []struct {
-		unit rlsv3.RateLimitResponse_RateLimit_Unit
+		unit ratelimit.RateLimitResponse_RateLimit_Unit
 		is   time.Duration
 	}{
-		{rlsv3.RateLimitResponse_RateLimit_WEEK, 7 * day}, {rlsv3.RateLimitResponse_RateLimit_DAY, day}, {rlsv3.RateLimitResponse_RateLimit_HOUR, time.Hour},
-		{rlsv3.RateLimitResponse_RateLimit_MINUTE, time.Minute}, {rlsv3.RateLimitResponse_RateLimit_SECOND, time.Second},
+		{ratelimit.RateLimitResponse_RateLimit_WEEK, 7 * day}, {ratelimit.RateLimitResponse_RateLimit_DAY, day}, {ratelimit.RateLimitResponse_RateLimit_HOUR, time.Hour},
+		{ratelimit.RateLimitResponse_RateLimit_MINUTE, time.Minute}, {ratelimit.RateLimitResponse_RateLimit_SECOND, time.Second},
 	} {
 		if window > 0 && window%u.is == 0 {
 			return u.unit, clamp(int64(window / u.is))
 		}
 	}
-	return rlsv3.RateLimitResponse_RateLimit_UNKNOWN, 0
+	return ratelimit.RateLimitResponse_RateLimit_UNKNOWN, 0
 }
 
 func clamp(n int64) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }

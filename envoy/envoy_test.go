@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
-	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -20,6 +18,7 @@ import (
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/envoy"
+	"github.com/sluicehq/sluice/envoy/ratelimit"
 	_ "github.com/sluicehq/sluice/store/memstore"
 )
 
@@ -34,24 +33,24 @@ func openGate(tb testing.TB, limits ...sluice.Limit) *sluice.Gate {
 }
 
 // entries makes a descriptor of keys and values.
-func entries(list ...string) *ratelimitv3.RateLimitDescriptor {
-	d := &ratelimitv3.RateLimitDescriptor{}
+func entries(list ...string) *ratelimit.RateLimitDescriptor {
+	d := &ratelimit.RateLimitDescriptor{}
 	for i := 0; i < len(list); i += 2 {
-		d.Entries = append(d.Entries, &ratelimitv3.RateLimitDescriptor_Entry{Key: list[i], Value: list[i+1]})
+		d.Entries = append(d.Entries, &ratelimit.RateLimitDescriptor_Entry{Key: list[i], Value: list[i+1]})
 	}
 	return d
 }
 
-func hits(d *ratelimitv3.RateLimitDescriptor, n uint64) *ratelimitv3.RateLimitDescriptor {
+func hits(d *ratelimit.RateLimitDescriptor, n uint64) *ratelimit.RateLimitDescriptor {
 	d.HitsAddend = wrapperspb.UInt64(n)
 	return d
 }
 
-func question(descriptors ...*ratelimitv3.RateLimitDescriptor) *rlsv3.RateLimitRequest {
-	return &rlsv3.RateLimitRequest{Domain: "api", Descriptors: descriptors}
+func question(descriptors ...*ratelimit.RateLimitDescriptor) *ratelimit.RateLimitRequest {
+	return &ratelimit.RateLimitRequest{Domain: "api", Descriptors: descriptors}
 }
 
-func ask(tb testing.TB, s *envoy.Server, q *rlsv3.RateLimitRequest) *rlsv3.RateLimitResponse {
+func ask(tb testing.TB, s *envoy.Server, q *ratelimit.RateLimitRequest) *ratelimit.RateLimitResponse {
 	tb.Helper()
 	a, err := s.ShouldRateLimit(tb.Context(), q)
 	if err != nil {
@@ -60,7 +59,7 @@ func ask(tb testing.TB, s *envoy.Server, q *rlsv3.RateLimitRequest) *rlsv3.RateL
 	return a
 }
 
-func header(a *rlsv3.RateLimitResponse, name string) string {
+func header(a *ratelimit.RateLimitResponse, name string) string {
 	for _, h := range a.GetResponseHeadersToAdd() {
 		if h.GetKey() == name {
 			return h.GetValue()
@@ -74,11 +73,11 @@ func TestRequestsAreLimited(t *testing.T) {
 	s := envoy.New(envoy.Options{Gate: openGate(t, sluice.Limit{Name: "minute", Kind: sluice.Rolling, Size: 3, Window: time.Minute})})
 	for i := range 3 {
 		a := ask(t, s, question(entries("agent", "web")))
-		if a.GetOverallCode() != rlsv3.RateLimitResponse_OK || len(a.GetStatuses()) != 1 {
+		if a.GetOverallCode() != ratelimit.RateLimitResponse_OK || len(a.GetStatuses()) != 1 {
 			t.Fatalf("request %d: %v", i, a)
 		}
 		d := a.GetStatuses()[0]
-		if l := d.GetCurrentLimit(); l.GetName() != "minute" || l.GetRequestsPerUnit() != 3 || l.GetUnit() != rlsv3.RateLimitResponse_RateLimit_MINUTE || l.GetUnitMultiplier() != nil {
+		if l := d.GetCurrentLimit(); l.GetName() != "minute" || l.GetRequestsPerUnit() != 3 || l.GetUnit() != ratelimit.RateLimitResponse_RateLimit_MINUTE || l.GetUnitMultiplier() != nil {
 			t.Errorf("the limit is %v", l)
 		}
 		if want := uint32(2 - i); d.GetLimitRemaining() != want {
@@ -89,11 +88,11 @@ func TestRequestsAreLimited(t *testing.T) {
 		}
 	}
 	a := ask(t, s, question(entries("agent", "web"), entries("model", "m")))
-	if a.GetOverallCode() != rlsv3.RateLimitResponse_OVER_LIMIT || len(a.GetStatuses()) != 2 {
+	if a.GetOverallCode() != ratelimit.RateLimitResponse_OVER_LIMIT || len(a.GetStatuses()) != 2 {
 		t.Fatalf("the fourth: %v", a)
 	}
 	for _, d := range a.GetStatuses() {
-		if d.GetCode() != rlsv3.RateLimitResponse_OVER_LIMIT || d.GetCurrentLimit().GetName() != "minute" || d.GetLimitRemaining() != 0 {
+		if d.GetCode() != ratelimit.RateLimitResponse_OVER_LIMIT || d.GetCurrentLimit().GetName() != "minute" || d.GetLimitRemaining() != 0 {
 			t.Errorf("the status is %v", d)
 		}
 		if reset := d.GetDurationUntilReset().AsDuration(); reset <= 0 || reset > 2*time.Minute {
@@ -129,19 +128,19 @@ func TestDescriptorsAreOneRequest(t *testing.T) {
 		return 0
 	}
 	a := ask(t, s, question(entries("agent", "a", "class", "p1"), hits(entries("unit", "tokens"), 400), entries("model", "m")))
-	if a.GetOverallCode() != rlsv3.RateLimitResponse_OK {
+	if a.GetOverallCode() != ratelimit.RateLimitResponse_OK {
 		t.Fatal(a)
 	}
 	if r, k, own := used("requests", ""), used("tokens", ""), used("own", "agent=a"); r != 1 || k != 400 || own != 1 {
 		t.Errorf("one request has used %d requests, %d tokens, %d of its own", r, k, own)
 	}
-	if l := a.GetStatuses()[1].GetCurrentLimit(); l.GetName() != "tokens" || l.GetUnit() != rlsv3.RateLimitResponse_RateLimit_HOUR || a.GetStatuses()[1].GetLimitRemaining() != 600 {
+	if l := a.GetStatuses()[1].GetCurrentLimit(); l.GetName() != "tokens" || l.GetUnit() != ratelimit.RateLimitResponse_RateLimit_HOUR || a.GetStatuses()[1].GetLimitRemaining() != 600 {
 		t.Errorf("of tokens it says %v", a.GetStatuses()[1])
 	}
 	if l := a.GetStatuses()[0].GetCurrentLimit(); l.GetName() != "own" {
 		t.Errorf("the fullest limit is %v", l)
 	}
-	if a := ask(t, s, question(entries("agent", "a", "tokens", "700"))); a.GetOverallCode() != rlsv3.RateLimitResponse_OVER_LIMIT || a.GetStatuses()[0].GetCurrentLimit().GetName() != "tokens" {
+	if a := ask(t, s, question(entries("agent", "a", "tokens", "700"))); a.GetOverallCode() != ratelimit.RateLimitResponse_OVER_LIMIT || a.GetStatuses()[0].GetCurrentLimit().GetName() != "tokens" {
 		t.Errorf("too many tokens: %v", a)
 	}
 	if r, k := used("requests", ""), used("tokens", ""); r != 1 || k != 400 {
@@ -149,11 +148,11 @@ func TestDescriptorsAreOneRequest(t *testing.T) {
 	}
 	q := question(entries("agent", "b"))
 	q.HitsAddend = 5
-	if a := ask(t, s, q); a.GetOverallCode() != rlsv3.RateLimitResponse_OVER_LIMIT {
+	if a := ask(t, s, q); a.GetOverallCode() != ratelimit.RateLimitResponse_OVER_LIMIT {
 		t.Errorf("five at once: %v", a)
 	}
 	q.HitsAddend = 3
-	if a := ask(t, s, q); a.GetOverallCode() != rlsv3.RateLimitResponse_OK || used("own", "agent=b") != 3 {
+	if a := ask(t, s, q); a.GetOverallCode() != ratelimit.RateLimitResponse_OK || used("own", "agent=b") != 3 {
 		t.Errorf("three at once: %v, %d are used", a, used("own", "agent=b"))
 	}
 	if l := ask(t, s, question(hits(entries("agent", "c"), 0))).GetStatuses()[0].GetCurrentLimit(); l.GetUnitMultiplier().GetValue() > 10 {
@@ -167,7 +166,7 @@ func TestDescriptorsAreOneRequest(t *testing.T) {
 func TestWindowsAreWrittenInUnits(t *testing.T) {
 	t.Parallel()
 	s := envoy.New(envoy.Options{Gate: openGate(t, sluice.Limit{Name: "ten", Kind: sluice.Rolling, Size: 5, Window: 10 * time.Second})})
-	if l := ask(t, s, question(entries())).GetStatuses()[0].GetCurrentLimit(); l.GetUnit() != rlsv3.RateLimitResponse_RateLimit_SECOND || l.GetUnitMultiplier().GetValue() != 10 {
+	if l := ask(t, s, question(entries())).GetStatuses()[0].GetCurrentLimit(); l.GetUnit() != ratelimit.RateLimitResponse_RateLimit_SECOND || l.GetUnitMultiplier().GetValue() != 10 {
 		t.Errorf("5 in 10 s is %v", l)
 	}
 }
@@ -178,13 +177,13 @@ func TestTheRateOfABucketIsNotItsBurst(t *testing.T) {
 	for _, c := range []struct {
 		limit     sluice.Limit
 		rate      uint32
-		unit      rlsv3.RateLimitResponse_RateLimit_Unit
+		unit      ratelimit.RateLimitResponse_RateLimit_Unit
 		remaining uint32
 	}{
-		{sluice.Limit{Name: "l", Kind: sluice.Bucket, Size: 5, Window: time.Second, Burst: 10}, 5, rlsv3.RateLimitResponse_RateLimit_SECOND, 9},
-		{sluice.Limit{Name: "l", Kind: sluice.Bucket, Size: 600, Window: time.Minute, Burst: 3}, 600, rlsv3.RateLimitResponse_RateLimit_MINUTE, 2},
-		{sluice.Limit{Name: "l", Kind: sluice.Bucket, Size: 999_999_999_999, Window: 100 * 24 * time.Hour, Burst: 7}, math.MaxUint32, rlsv3.RateLimitResponse_RateLimit_DAY, 6},
-		{sluice.Limit{Name: "l", Kind: sluice.Bucket, Size: 7, Window: time.Hour}, 7, rlsv3.RateLimitResponse_RateLimit_HOUR, 6},
+		{sluice.Limit{Name: "l", Kind: sluice.Bucket, Size: 5, Window: time.Second, Burst: 10}, 5, ratelimit.RateLimitResponse_RateLimit_SECOND, 9},
+		{sluice.Limit{Name: "l", Kind: sluice.Bucket, Size: 600, Window: time.Minute, Burst: 3}, 600, ratelimit.RateLimitResponse_RateLimit_MINUTE, 2},
+		{sluice.Limit{Name: "l", Kind: sluice.Bucket, Size: 999_999_999_999, Window: 100 * 24 * time.Hour, Burst: 7}, math.MaxUint32, ratelimit.RateLimitResponse_RateLimit_DAY, 6},
+		{sluice.Limit{Name: "l", Kind: sluice.Bucket, Size: 7, Window: time.Hour}, 7, ratelimit.RateLimitResponse_RateLimit_HOUR, 6},
 	} {
 		s := envoy.New(envoy.Options{Gate: openGate(t, c.limit)})
 		d := ask(t, s, question(entries())).GetStatuses()[0]
@@ -201,15 +200,15 @@ func TestQuestionsThatMeanNothing(t *testing.T) {
 	s := envoy.New(envoy.Options{Gate: openGate(t, sluice.Limit{Name: "l", Size: 5, Window: time.Minute}), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	many := entries()
 	for range 65 {
-		many.Entries = append(many.Entries, &ratelimitv3.RateLimitDescriptor_Entry{Key: "k", Value: "v"})
+		many.Entries = append(many.Entries, &ratelimit.RateLimitDescriptor_Entry{Key: "k", Value: "v"})
 	}
 	for name, c := range map[string]struct {
-		q    *rlsv3.RateLimitRequest
+		q    *ratelimit.RateLimitRequest
 		code codes.Code
 		text string
 	}{
-		"no domain":      {&rlsv3.RateLimitRequest{Descriptors: question(entries()).GetDescriptors()}, codes.InvalidArgument, "the domain is missing"},
-		"unknown domain": {&rlsv3.RateLimitRequest{Domain: "nothing", Descriptors: question(entries()).GetDescriptors()}, codes.NotFound, `no resource "nothing"`},
+		"no domain":      {&ratelimit.RateLimitRequest{Descriptors: question(entries()).GetDescriptors()}, codes.InvalidArgument, "the domain is missing"},
+		"unknown domain": {&ratelimit.RateLimitRequest{Domain: "nothing", Descriptors: question(entries()).GetDescriptors()}, codes.NotFound, `no resource "nothing"`},
 		"no descriptors": {question(), codes.InvalidArgument, "there is none"},
 		"contradiction":  {question(entries("agent", "a"), entries("agent", "b")), codes.InvalidArgument, "descriptor 2: "},
 		"class":          {question(entries("class", "p9")), codes.InvalidArgument, `unknown class "p9"`},
@@ -217,8 +216,8 @@ func TestQuestionsThatMeanNothing(t *testing.T) {
 		"hits":           {question(hits(entries(), 1<<63)), codes.InvalidArgument, "hits_addend"},
 		"unit":           {question(entries("unit", "")), codes.InvalidArgument, "unit: it is empty"},
 		"entries":        {question(many), codes.InvalidArgument, "it has 65 entries"},
-		"negative":       {question(&ratelimitv3.RateLimitDescriptor{IsNegativeHits: true}), codes.InvalidArgument, "is_negative_hits"},
-		"override":       {question(&ratelimitv3.RateLimitDescriptor{Limit: &ratelimitv3.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: 1}}), codes.InvalidArgument, "limit: "},
+		"negative":       {question(&ratelimit.RateLimitDescriptor{IsNegativeHits: true}), codes.InvalidArgument, "is_negative_hits"},
+		"override":       {question(&ratelimit.RateLimitDescriptor{Limit: &ratelimit.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: 1}}), codes.InvalidArgument, "limit: "},
 		"long name":      {question(entries("agent", strings.Repeat("x", 70_000))), codes.InvalidArgument, "the name of the agent"},
 	} {
 		for range 2 {
@@ -266,8 +265,8 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	client := rlsv3.NewRateLimitServiceClient(conn)
-	for _, want := range []rlsv3.RateLimitResponse_Code{rlsv3.RateLimitResponse_OK, rlsv3.RateLimitResponse_OVER_LIMIT} {
+	client := ratelimit.NewRateLimitServiceClient(conn)
+	for _, want := range []ratelimit.RateLimitResponse_Code{ratelimit.RateLimitResponse_OK, ratelimit.RateLimitResponse_OVER_LIMIT} {
 		if a, err := client.ShouldRateLimit(t.Context(), question(entries("agent", "a"))); err != nil || a.GetOverallCode() != want {
 			t.Errorf("%v, %v, want %v", a, err, want)
 		}
@@ -286,9 +285,9 @@ func TestModelsOfAClassShareTheirLimit(t *testing.T) {
 		Model: func(_, model string) string { return strings.TrimPrefix(model, "claude-") },
 	})
 	for i, model := range []string{"opus", "claude-opus", "opus", "haiku"} {
-		want := rlsv3.RateLimitResponse_OK
+		want := ratelimit.RateLimitResponse_OK
 		if i == 2 {
-			want = rlsv3.RateLimitResponse_OVER_LIMIT
+			want = ratelimit.RateLimitResponse_OVER_LIMIT
 		}
 		if a := ask(t, s, question(entries("agent", "web", "model", model))); a.GetOverallCode() != want {
 			t.Errorf("request %d, %s: %v", i, model, a.GetOverallCode())

@@ -4,13 +4,13 @@ import (
 	"testing"
 	"time"
 
-	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/envoy"
+	"github.com/sluicehq/sluice/envoy/ratelimit"
 )
 
 // FuzzQuestion asks any question as it comes over the wire: the response has a status for each descriptor, or an error
@@ -19,7 +19,7 @@ func FuzzQuestion(f *testing.F) {
 	s := envoy.New(envoy.Options{Gate: openGate(f,
 		sluice.Limit{Name: "minute", Kind: sluice.Rolling, Size: 1000, Window: time.Minute},
 		sluice.Limit{Name: "tokens", Unit: "input_tokens", Kind: sluice.Rolling, Size: 1000, Window: time.Minute})})
-	for _, q := range []*rlsv3.RateLimitRequest{
+	for _, q := range []*ratelimit.RateLimitRequest{
 		question(entries("agent", "web", "class", "p1", "user", "u", "model", "m", "tool", "t", "key", "k")),
 		question(entries("agent", "web"), hits(entries("unit", "input_tokens"), 5)),
 		question(entries("tokens", "-1")), question(entries("agent", "a"), entries("agent", "b")), question(entries("unit", "")),
@@ -32,7 +32,7 @@ func FuzzQuestion(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var q rlsv3.RateLimitRequest
+		var q ratelimit.RateLimitRequest
 		if proto.Unmarshal(text, &q) != nil {
 			return
 		}
@@ -43,10 +43,10 @@ func FuzzQuestion(f *testing.F) {
 			}
 			return
 		}
-		if len(a.GetStatuses()) != len(q.GetDescriptors()) || a.GetOverallCode() == rlsv3.RateLimitResponse_UNKNOWN {
+		if len(a.GetStatuses()) != len(q.GetDescriptors()) || a.GetOverallCode() == ratelimit.RateLimitResponse_UNKNOWN {
 			t.Errorf("%v: %v", &q, a)
 		}
-		if a.GetOverallCode() == rlsv3.RateLimitResponse_OVER_LIMIT && len(a.GetRawBody()) == 0 {
+		if a.GetOverallCode() == ratelimit.RateLimitResponse_OVER_LIMIT && len(a.GetRawBody()) == 0 {
 			t.Errorf("%v is refused without a reason", &q)
 		}
 	})

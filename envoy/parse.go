@@ -9,10 +9,8 @@ import (
 	"slices"
 	"strconv"
 
-	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
-	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/envoy/ratelimit"
 	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/keylabel"
 	"github.com/sluicehq/sluice/store"
@@ -40,7 +38,7 @@ type part struct {
 }
 
 // parse reads the request that a question is about.
-func parse(q *rlsv3.RateLimitRequest) (parts []part, req sluice.Request, err error) {
+func parse(q *ratelimit.RateLimitRequest) (parts []part, req sluice.Request, err error) {
 	req = sluice.Request{Resource: q.GetDomain(), Spent: true}
 	switch list := q.GetDescriptors(); {
 	case req.Resource == "":
@@ -66,7 +64,7 @@ func parse(q *rlsv3.RateLimitRequest) (parts []part, req sluice.Request, err err
 }
 
 // read adds one descriptor to the request and its cost.
-func read(d *ratelimitv3.RateLimitDescriptor, hits uint32, req *sluice.Request, cost map[string]int64) (part, error) {
+func read(d *ratelimit.RateLimitDescriptor, hits uint32, req *sluice.Request, cost map[string]int64) (part, error) {
 	p := part{unit: sluice.Requests}
 	if n := len(d.GetEntries()); n > maxEntries {
 		return p, wrong("it has %d entries, at most %d are allowed", n, maxEntries)

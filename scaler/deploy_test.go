@@ -13,11 +13,11 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
-	"github.com/kedacore/keda/v2/pkg/scalers/externalscaler"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/provider"
 	"github.com/sluicehq/sluice/scaler"
+	"github.com/sluicehq/sluice/scaler/externalscaler"
 )
 
 // manifest is what matters here of what a cluster is given.

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kedacore/keda/v2/pkg/scalers/externalscaler"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/scaler/externalscaler"
 )
 
 const (

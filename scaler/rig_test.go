@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kedacore/keda/v2/pkg/scalers/externalscaler"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
@@ -20,6 +19,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/leaktest"
 	"github.com/sluicehq/sluice/scaler"
+	"github.com/sluicehq/sluice/scaler/externalscaler"
 	"github.com/sluicehq/sluice/store"
 	_ "github.com/sluicehq/sluice/store/memstore"
 )

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kedacore/keda/v2/pkg/scalers/externalscaler"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/grpcserve"
+	"github.com/sluicehq/sluice/scaler/externalscaler"
 )
 
 // tick is how often a stream checks. Together with fresh and the time to read, a change is reported well within a

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kedacore/keda/v2/pkg/scalers/externalscaler"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -18,6 +17,7 @@ import (
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/grpcserve"
 	"github.com/sluicehq/sluice/scaler"
+	"github.com/sluicehq/sluice/scaler/externalscaler"
 )
 
 // calls are all that KEDA makes.

@@ -13,11 +13,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/kedacore/keda/v2/pkg/scalers/externalscaler"
 	"google.golang.org/grpc"
 
 	"github.com/sluicehq/sluice"
 	"github.com/sluicehq/sluice/internal/grpcserve"
+	"github.com/sluicehq/sluice/scaler/externalscaler"
 )
 
 // Bounds on a server.

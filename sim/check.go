@@ -2,12 +2,12 @@ package sim
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 	"github.com/sluicehq/sluice/internal/strictyaml"
 	"github.com/sluicehq/sluice/store"
 )
@@ -22,7 +22,7 @@ const (
 	maxTokens = 1_000_000_000
 )
 
-var nameRE = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}$`)
+var nameRE = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,63}$`)
 
 // checker converts a file to a scenario and keeps the first error.
 type checker struct {

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 	"github.com/sluicehq/sluice/internal/money"
 	"github.com/sluicehq/sluice/store"
 )
@@ -22,7 +22,7 @@ var errTime = errors.New("it has to be a time such as 30s or 5m, or a number of 
 var errTooLong = fmt.Errorf("it is too long: at most %d days", store.MaxWindow/(24*time.Hour))
 
 // timeRE matches times in Go's form. What it matches and Go refuses is too long.
-var timeRE = regexp.MustCompile(`^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
+var timeRE = lazyregexp.New(`^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
 
 // Set implements pflag.Value.
 func (d *timeFlag) Set(text string) error {

@@ -6,11 +6,13 @@ import (
 	"log"
 	"os"
 
-	_ "golang.org/x/crypto/x509roots/fallback" // roots for machines without any, such as an image from scratch
+	"github.com/sluicehq/sluice/internal/roots"
 )
 
 func main() {
+	collectLate(os.Args[1:])
 	// net/http prints bytes that an upstream sent unasked through the default logger. Nothing else here uses it.
 	log.SetOutput(io.Discard)
+	roots.Fallback(os.Getenv)
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }

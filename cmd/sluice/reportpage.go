@@ -2,10 +2,7 @@ package main
 
 import (
 	"cmp"
-	_ "embed"
 	"fmt"
-	"html/template"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -65,14 +62,6 @@ type pageCell struct {
 	Text  string
 	Class string
 }
-
-//go:embed reportpage.html
-var pageText string
-
-// pageTemplate escapes every name for its context.
-var pageTemplate = template.Must(template.New("report").Parse(pageText))
-
-func (p *page) writeTo(w io.Writer) error { return pageTemplate.Execute(w, p) }
 
 func pageFile(path string) *outFile { return &outFile{flag: "--html", what: "page", path: path} }
 

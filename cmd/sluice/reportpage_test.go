@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"fmt"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -101,6 +102,54 @@ func TestReportPageOfHostileNames(t *testing.T) {
 	for _, want := range []string{"100 more resources", "50 more callers", "50 more models"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say: %s", want)
+		}
+	}
+}
+
+// Every text of a page is escaped, wherever it stands: in text, in an attribute, in a title.
+func TestReportPageEscapesEveryText(t *testing.T) {
+	t.Parallel()
+	p := &page{Resources: []pageResource{{Plot: &pagePlot{Bars: make([]pageBar, 1), Times: make([]pageTime, 1)}}}, More: 1}
+	table := func() pageTable {
+		return pageTable{Heads: make([]pageCell, 2), Rows: [][]pageCell{make([]pageCell, 2)}}
+	}
+	p.Foot, p.Figures, p.Against = make([]string, 2), make([]pageFigure, 1), []pageComparison{{Figures: table(), Confidence: table()}}
+	one := &p.Resources[0]
+	one.Callers, one.Models, one.Notes = table(), table(), make([]string, 2)
+	places := 0
+	fillStrings(reflect.ValueOf(p).Elem(), func() string {
+		places++
+		return fmt.Sprintf("<b%d>\"'&\x00", places)
+	})
+	var b bytes.Buffer
+	if err := p.writeTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	if found := regexp.MustCompile("<b[0-9]|b[0-9]+(>|&gt;)([\"']|&#34;')|\x00").FindString(text); found != "" {
+		t.Errorf("%q is not escaped", found)
+	}
+	for i := range places {
+		if want := fmt.Sprintf("&lt;b%d&gt;&#34;&#39;&amp;\ufffd", i+1); !strings.Contains(text, want) {
+			t.Errorf("text %d of %d is not on the page", i+1, places)
+		}
+	}
+}
+
+// fillStrings sets every string in v.
+func fillStrings(v reflect.Value, next func() string) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(next())
+	case reflect.Pointer:
+		fillStrings(v.Elem(), next)
+	case reflect.Slice:
+		for i := range v.Len() {
+			fillStrings(v.Index(i), next)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fillStrings(v.Field(i), next)
 		}
 	}
 }

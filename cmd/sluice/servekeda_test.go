@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kedacore/keda/v2/pkg/scalers/externalscaler"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -24,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/sluicehq/sluice/internal/redisrun"
+	"github.com/sluicehq/sluice/scaler/externalscaler"
 )
 
 // scaling starts a gate with a scaler, and returns the announced port and protocol.

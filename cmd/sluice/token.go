@@ -7,13 +7,13 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehq/sluice/config"
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 )
 
 func newToken() *cobra.Command {
@@ -101,7 +101,7 @@ func makeToken(cmd *cobra.Command, name, class, agent string) (tokenJSON, error)
 }
 
 // plainWord matches text that needs no quotes in YAML.
-var plainWord = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
+var plainWord = lazyregexp.New(`^[a-z][a-z0-9_-]*$`)
 
 // yamlWord returns a name as one value of YAML.
 func yamlWord(text string) string {

@@ -10,13 +10,13 @@ import (
 	"io"
 	"net/http"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/sluicehq/sluice/daemon/api"
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 	"github.com/sluicehq/sluice/internal/ledger"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/remotestore/wire"
@@ -214,7 +214,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, _ api.Identity) er
 }
 
 // secretRE matches names of secrets, which become names of files and keys.
-var secretRE = regexp.MustCompile(`^[a-z]{1,32}$`)
+var secretRE = lazyregexp.New(`^[a-z]{1,32}$`)
 
 // secret returns a secret of the store, so that callers can label API keys as the daemon does without sending the keys.
 func (s *Server) secret(w http.ResponseWriter, r *http.Request, _ api.Identity) error {

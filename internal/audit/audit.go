@@ -4,16 +4,16 @@ package audit
 import (
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 	"github.com/sluicehq/sluice/internal/policy"
 )
 
 // agentName matches the names that a configuration allows for agents.
-var agentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
+var agentName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
 
 // Urgent returns the caller that a higher class may help most: of those that a configuration can name, the one that sends
 // least. It is empty if there is none.

@@ -42,7 +42,7 @@ func Command(binary *string) (remove func(), err error) {
 	}
 	remove = func() { _ = os.RemoveAll(dir) } // it is temporary
 	*binary = filepath.Join(dir, "sluice")
-	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", *binary, "./cmd/sluice") // without what debuggers need it is linked sooner
+	build := exec.Command("go", "build", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", *binary, "./cmd/sluice") // without what debuggers need it is linked sooner
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		remove()

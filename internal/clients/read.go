@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 	"github.com/sluicehq/sluice/internal/strictyaml"
 	"github.com/sluicehq/sluice/provider"
 )
@@ -103,9 +103,9 @@ func Parse(name string, src []byte) (*Client, error) {
 }
 
 var (
-	nameForm     = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,62}$`)
-	variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
-	placeholder  = regexp.MustCompile(`\{([a-z0-9-]+)\}`)
+	nameForm     = lazyregexp.New(`^[a-z0-9][a-z0-9.-]{0,62}$`)
+	variableForm = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+	placeholder  = lazyregexp.New(`\{([a-z0-9-]+)\}`)
 )
 
 // check reports what a client must not say.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"sync"
 	"unsafe"
 )
 
@@ -22,7 +23,7 @@ var ErrState = errors.New("not a state")
 // at the end of a record changes no bytes while it is zero.
 type Plan struct {
 	typ    reflect.Type
-	groups []group
+	groups func() []group // made when they are first needed, because most programs write no state
 }
 
 type group struct {
@@ -39,7 +40,11 @@ type place struct {
 // PlanOf returns the plan of a record. The fields named in skip are left out, in nested structs too; reading leaves
 // them zero.
 func PlanOf[T any](skip ...string) *Plan {
-	p := &Plan{typ: reflect.TypeFor[T]()}
+	t := reflect.TypeFor[T]()
+	return &Plan{t, sync.OnceValue(func() []group { return groupsOf(t, skip) })}
+}
+
+func groupsOf(t reflect.Type, skip []string) (groups []group) {
 	var all []place
 	var walk func(t reflect.Type, at uintptr)
 	walk = func(t reflect.Type, at uintptr) {
@@ -61,7 +66,7 @@ func PlanOf[T any](skip ...string) *Plan {
 			panic("flat: a record holds a " + t.String())
 		}
 	}
-	walk(p.typ, 0)
+	walk(t, 0)
 	for len(all) > 0 {
 		var g group
 		g.n = uint8(copy(g.fields[:], all))
@@ -70,15 +75,15 @@ func PlanOf[T any](skip ...string) *Plan {
 		for k, f := range g.fields[:g.n] {
 			g.wide = g.wide && f.kind == reflect.Int64 && f.at == g.fields[0].at+8*uintptr(k)
 		}
-		p.groups = append(p.groups, g)
+		groups = append(groups, g)
 	}
-	return p
+	return groups
 }
 
 // Describe returns the kinds of all fields. It is the same on every machine, and changes when the bytes of a state do.
 func (p *Plan) Describe() string {
 	s := p.typ.String()
-	for _, g := range p.groups {
+	for _, g := range p.groups() {
 		for _, f := range g.fields[:g.n] {
 			s += " " + f.kind.String()
 		}
@@ -89,10 +94,11 @@ func (p *Plan) Describe() string {
 // Append appends the record at rec. Numbers near now, which most times are, take few bytes.
 func (p *Plan) Append(b []byte, rec unsafe.Pointer, now int64) []byte {
 	used := 0
+	groups := p.groups()
 	count := len(b)
 	b = append(b, 0) // the number of groups, most often below 128
-	for i := 0; i < len(p.groups); i++ {
-		g := &p.groups[i]
+	for i := 0; i < len(groups); i++ {
+		g := &groups[i]
 		mask := g.mask(rec)
 		if mask == 0 {
 			continue
@@ -300,7 +306,8 @@ func (r *Reader) Bytes(n uint64) []byte {
 // Read reads a record into rec, which is zero.
 func (p *Plan) Read(r *Reader, rec unsafe.Pointer) {
 	end := r.Uvarint()
-	if end > uint64(len(p.groups)) {
+	groups := p.groups()
+	if end > uint64(len(groups)) {
 		r.Fail()
 		return
 	}
@@ -315,7 +322,7 @@ func (p *Plan) Read(r *Reader, rec unsafe.Pointer) {
 			i += zeros
 			continue
 		}
-		g := &p.groups[i]
+		g := &groups[i]
 		if mask>>g.n != 0 {
 			r.Fail()
 			return

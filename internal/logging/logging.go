@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"regexp"
 	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 )
 
 // Formats lists the log formats.
@@ -81,7 +82,7 @@ func replace(_ []string, a slog.Attr) slog.Attr {
 }
 
 // secrets matches keys of providers and Sluice's own tokens. A name or an address may hold one by mistake.
-var secrets = regexp.MustCompile(`(?i)` + strings.Join([]string{
+var secrets = lazyregexp.New(`(?i)` + strings.Join([]string{
 	`\b(?:sk|rk|pk)-[\w-]{12,}`,                                   // OpenAI, Anthropic, OpenRouter, DeepSeek
 	`\b(?:sk|rk|pk|whsec)_(?:live_|test_)?\w{12,}`,                // Stripe
 	`\bgh[a-z]_\w{16,}`, `\bgithub_pat_\w{16,}`, `\bglpat-[\w-]+`, // GitHub, GitLab

@@ -5,12 +5,12 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 	"github.com/sluicehq/sluice/sim"
 	"github.com/sluicehq/sluice/store"
 )
@@ -225,7 +225,7 @@ func (r *Replay) Config() []byte {
 }
 
 // agentName matches the names of agents that a configuration accepts.
-var agentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
+var agentName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
 
 // suggest returns a class for a caller: the stated one, or a lower one for callers that send much at once.
 func (r *Replay) suggest(c *CallerFigures) (class, why string) {

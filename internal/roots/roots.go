@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
-
-	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
 // Roots are the certificates that the gate trusts at providers and at proxies on the way.
@@ -69,16 +67,7 @@ func system(getenv func(string) string, known seen) *x509.CertPool {
 		_ = addAll(pool, known, certs) // there is nothing better
 		return pool
 	}
-	for root := range bundle.Roots() {
-		cert, err := x509.ParseCertificate(root.Certificate)
-		switch {
-		case err != nil:
-		case root.Constraint == nil:
-			pool.AddCert(cert)
-		default:
-			pool.AddCertWithConstraint(cert, root.Constraint)
-		}
-	}
+	addBuiltin(pool)
 	return pool
 }
 

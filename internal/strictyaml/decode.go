@@ -6,10 +6,11 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 )
 
 // Ordered is a mapping whose order matters. It is implemented by its pointer type.
@@ -144,8 +145,8 @@ type Mistake struct{ Message, Hint string }
 func (m *Mistake) Error() string { return m.Message + "; " + m.Hint }
 
 var (
-	wholeNumber   = regexp.MustCompile(`^[-+]?(0|[1-9][0-9_]*)$`)
-	decimalNumber = regexp.MustCompile(`^[-+]?[0-9][0-9_]*(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+	wholeNumber   = lazyregexp.New(`^[-+]?(0|[1-9][0-9_]*)$`)
+	decimalNumber = lazyregexp.New(`^[-+]?[0-9][0-9_]*(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 )
 
 func (d *Doc) decodeScalar(n *Node, path string, v reflect.Value) {

@@ -2,11 +2,12 @@ package strictyaml
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 )
 
 const (
@@ -40,7 +41,7 @@ func excerpt(src []byte, line, column int, hidden map[int]bool) string {
 	return strings.TrimRight(b.String(), "\n ")
 }
 
-var password = regexp.MustCompile(`(://[^\s/@:]*:)(\S+)@`) // a password can have an @ in it
+var password = lazyregexp.New(`(://[^\s/@:]*:)(\S+)@`) // a password can have an @ in it
 
 // Mask replaces the passwords in addresses with asterisks of the same length, so that columns stay the same.
 func Mask(text string) string {

@@ -2,15 +2,16 @@ package strictyaml
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 )
 
 // maxExpanded bounds a value with its variables replaced.
 const maxExpanded = 64 << 10
 
-var variable = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
+var variable = lazyregexp.New(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 
 // Expand replaces ${NAME} and ${NAME:-default} in values, and $$ with $. The default applies to a variable that is
 // unset or empty. Keys are not changed.

@@ -2,8 +2,9 @@ package strictyaml
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 )
 
 // Kind is the kind of a node.
@@ -149,7 +150,7 @@ func (d *Doc) Shown(path, text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-var simpleKey = regexp.MustCompile(`^[A-Za-z0-9_*-]+$`)
+var simpleKey = lazyregexp.New(`^[A-Za-z0-9_*-]+$`)
 
 // Join returns the path of a key in a mapping.
 func Join(path, key string) string {

@@ -1,9 +1,10 @@
 package strictyaml
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 )
 
 // print writes a node in block style, one line per value. Lists of texts are on one line.
@@ -72,12 +73,12 @@ func (n *Node) onLine() string {
 }
 
 var (
-	needsNone = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.%+/-]*( ?[A-Za-z0-9_.%+/-]+|:[A-Za-z0-9_.%+/-]+)*$`)
-	otherwise = regexp.MustCompile(`^(?i:null|true|false|[-+.0-9_]+|0[xob][0-9a-f_]*|[0-9.]+e[0-9]+)$`) // would not be read as text
+	needsNone = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.%+/-]*( ?[A-Za-z0-9_.%+/-]+|:[A-Za-z0-9_.%+/-]+)*$`)
+	otherwise = lazyregexp.New(`^(?i:null|true|false|[-+.0-9_]+|0[xob][0-9a-f_]*|[0-9.]+e[0-9]+)$`) // would not be read as text
 )
 
 // endless matches .inf and .nan.
-var endless = regexp.MustCompile(`^-?\.(inf|nan)$`)
+var endless = lazyregexp.New(`^-?\.(inf|nan)$`)
 
 // quote quotes a text if necessary. Plain values such as numbers have no quotes.
 func quote(s string, plain bool) string {

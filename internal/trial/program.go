@@ -8,13 +8,13 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/sluicehq/sluice/internal/clients"
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 	"github.com/sluicehq/sluice/proxy/forward"
 )
 
@@ -150,7 +150,7 @@ func (t *tail) blank() bool { return len(bytes.TrimSpace(t.Bytes())) == 0 }
 const maxLine = 200
 
 // colors matches what programs send to terminals for colours.
-var colors = regexp.MustCompile("\x1b\\[[0-9;]*m")
+var colors = lazyregexp.New("\x1b\\[[0-9;]*m")
 
 // lastLine returns the last line of the first output that has one, to be put behind an error.
 func lastLine(list ...*tail) string {

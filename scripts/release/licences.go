@@ -36,7 +36,7 @@ var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([
 // linkedIn finds what the packages of the command come from, and its licences: those of the module, and those of directories in it that
 // hold code of others. A module without a licence that spdx knows is an error.
 func linkedIn(ctx context.Context, system, arch string) ([]linked, error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-f",
+	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-tags", tags, "-f",
 		"{{.Dir}}\t{{with .Module}}{{if not .Main}}{{with or .Replace .}}{{.Dir}}\t{{.Path}}\t{{.Version}}{{end}}{{end}}{{end}}", "./cmd/sluice")
 	cmd.Env = buildEnv(system, arch)
 	cmd.Stderr = os.Stderr

@@ -21,6 +21,9 @@ import (
 	"time"
 )
 
+// tags are those of make build: TAGS in the Makefile says why.
+const tags = "grpcnotrace"
+
 const allTargets = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
 
 // release is one run of this program.
@@ -115,7 +118,7 @@ func (r *release) target(ctx context.Context, system, arch string) error {
 		binary += ".exe"
 	}
 	place := filepath.Join(r.dir, system+"_"+arch, binary)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w -buildid= -X main.release="+r.version, "-o", place, "./cmd/sluice")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", tags, "-ldflags=-s -w -buildid= -X main.release="+r.version, "-o", place, "./cmd/sluice")
 	cmd.Env = buildEnv(system, arch)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {

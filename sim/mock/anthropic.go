@@ -3,10 +3,10 @@ package mock
 import (
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 	"github.com/sluicehq/sluice/sim"
 )
 
@@ -291,4 +291,4 @@ func modelClass(model string) string {
 	return model[:min(len(model), maxName)]
 }
 
-var snapshot = regexp.MustCompile(`-(\d{8}|latest)$`)
+var snapshot = lazyregexp.New(`-(\d{8}|latest)$`)

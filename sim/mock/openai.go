@@ -3,9 +3,9 @@ package mock
 import (
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"strings"
 
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 	"github.com/sluicehq/sluice/sim"
 )
 
@@ -38,7 +38,7 @@ func (p openai) serve(x *exchange) {
 }
 
 // dated matches the date at the end of a model name. Names that differ only in the date share their limits.
-var dated = regexp.MustCompile(`-\d{4}-\d{2}-\d{2}$`)
+var dated = lazyregexp.New(`-\d{4}-\d{2}-\d{2}$`)
 
 // completion is the relevant part of a request for a chat completion.
 type completion struct {

@@ -79,7 +79,7 @@ func (st *state) look(ctx context.Context) (v view, err error) {
 	if v.meta, v.exists = unpackMeta(head); in.bad || head != "" && !v.exists {
 		return v, st.damaged(errGarbled.Error(), errGarbled)
 	}
-	if v.exists && kept != format {
+	if v.exists && kept != format() {
 		return v, st.damaged(errFormat.Error(), errFormat)
 	}
 	v.sequence = made

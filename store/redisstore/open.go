@@ -59,11 +59,11 @@ const maxTries = 50
 
 // format names the layout of a pool's hash. Versions with another layout refuse the pool instead of corrupting it. Raise
 // the number at the front for changes that the layout does not show.
-var format = func() string {
+var format = sync.OnceValue(func() string {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%+v", layout)
 	return fmt.Sprintf("11-%x", h.Sum64())
-}()
+})
 
 // errFormat reports a pool that another version of Sluice made in another layout.
 var errFormat = errors.New("the pool was made by another version of Sluice, which keeps it in another way; " +
@@ -167,7 +167,7 @@ func (st *state) make(ctx context.Context, spec *store.Spec, v view) error {
 		core.Apply(now, []store.Op{{Kind: store.OpForget}})
 	}
 	list := appendString(appendString(nil, "v"), m.pack())
-	list = appendString(appendString(list, "f"), format)
+	list = appendString(appendString(list, "f"), format())
 	list = appendString(appendString(list, "q"), pool.Pack([]float64{float64(m.sequence), float64(now)}))
 	fields := core.Fields(&layout)
 	for f, v := range fields {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/lazyregexp"
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
@@ -69,10 +69,10 @@ func inScript(text string) string {
 }
 
 // inLine matches how Redis names the line at which a script failed. In a function, one line precedes the source.
-var inLine = regexp.MustCompile(`user_(function|script):\s?(\d+)`)
+var inLine = lazyregexp.New(`user_(function|script):\s?(\d+)`)
 
 // function matches the line at which a translated function begins, with the position of its Go source.
-var function = regexp.MustCompile(`^F\.(\w+) = function\(.* -- (.+)$`)
+var function = lazyregexp.New(`^F\.(\w+) = function\(.* -- (.+)$`)
 
 // whereIn returns the function in which a script failed and the position of its Go source, or "".
 func whereIn(source, text string) string {

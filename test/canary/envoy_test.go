@@ -8,12 +8,11 @@ import (
 	"regexp"
 	"time"
 
-	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
-	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/sluicehq/sluice/envoy/ratelimit"
 	"github.com/sluicehq/sluice/internal/proctest"
 )
 
@@ -40,10 +39,10 @@ func (r *rig) envoy(d *daemon) {
 	defer func() { _ = conn.Close() }()
 	ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+planted("Metadata"))
 	for domain, fine := range map[string]bool{"fine": true, "nowhere": false} {
-		q := &rlsv3.RateLimitRequest{Domain: domain, Descriptors: []*ratelimitv3.RateLimitDescriptor{{Entries: []*ratelimitv3.RateLimitDescriptor_Entry{
+		q := &ratelimit.RateLimitRequest{Domain: domain, Descriptors: []*ratelimit.RateLimitDescriptor{{Entries: []*ratelimit.RateLimitDescriptor_Entry{
 			{Key: "agent", Value: "a"}, {Key: "key", Value: planted("Descriptor")}, {Key: "authorization", Value: "Bearer " + planted("OtherDescriptor")},
 		}}}}
-		got, err := rlsv3.NewRateLimitServiceClient(conn).ShouldRateLimit(ctx, q)
+		got, err := ratelimit.NewRateLimitServiceClient(conn).ShouldRateLimit(ctx, q)
 		if (err == nil) != fine {
 			r.Errorf("%s: %v", domain, err)
 		}

@@ -141,7 +141,7 @@ func TestTheNetworkPolicyLetsPrometheusIn(t *testing.T) {
 func built(t *testing.T) string {
 	t.Helper()
 	sluice := filepath.Join(t.TempDir(), "sluice")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", sluice, "./cmd/sluice")
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags=grpcnotrace", "-o", sluice, "./cmd/sluice")
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -181,7 +181,7 @@ func TestOneQuotaBehindEnvoy(t *testing.T) {
 	proctest.DefaultSignals()
 	envoy := run(t, filepath.Join(root, "scripts", "need-envoy"))
 	sluice := filepath.Join(t.TempDir(), "sluice")
-	run(t, "go", "build", "-o", sluice, "../../cmd/sluice")
+	run(t, "go", "build", "-tags=grpcnotrace", "-o", sluice, "../../cmd/sluice")
 	redis, err := redisrun.Start(redisrun.Options{})
 	if err != nil {
 		t.Fatal(err)

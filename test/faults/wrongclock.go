@@ -150,7 +150,7 @@ func buildCLI(ctx context.Context, dir string, more ...string) (string, error) {
 		return "", fmt.Errorf("find the module of sluice (run this in test/faults): %w", err)
 	}
 	program := filepath.Join(dir, "sluice")
-	return program, goBuild(ctx, strings.TrimSpace(string(root)), append(more, "-o", program, "./cmd/sluice")...)
+	return program, goBuild(ctx, strings.TrimSpace(string(root)), append(more, "-tags=grpcnotrace", "-o", program, "./cmd/sluice")...)
 }
 
 // buildClocked builds the sluice command with a wall clock that can be set.

@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehq/sluice/scaler"
 	"github.com/sluicehq/sluice/store"
 	_ "github.com/sluicehq/sluice/store/memstore"
+	_ "github.com/sluicehq/sluice/test/keda/twice"
 )
 
 // KEDA logs what the tests provoke.

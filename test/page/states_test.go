@@ -40,7 +40,7 @@ var build = sync.OnceValues(func() (string, error) {
 	}
 	built = dir
 	bin := filepath.Join(dir, "sluice")
-	cmd := exec.Command("go", "build", "-o", bin, "./cmd/sluice")
+	cmd := exec.Command("go", "build", "-tags=grpcnotrace", "-o", bin, "./cmd/sluice")
 	cmd.Dir = filepath.Join("..", "..")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)

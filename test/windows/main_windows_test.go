@@ -73,7 +73,7 @@ var program = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	exe := filepath.Join(dir, "sluice.exe")
-	out, err := exec.Command("go", "build", "-o", exe, "github.com/sluicehq/sluice/cmd/sluice").CombinedOutput()
+	out, err := exec.Command("go", "build", "-tags=grpcnotrace", "-o", exe, "github.com/sluicehq/sluice/cmd/sluice").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
