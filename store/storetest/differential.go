@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -16,8 +17,18 @@ import (
 
 // Differential runs the same random traces through two stores and compares every result, every wake-up and every
 // snapshot. Their clocks must begin at the same time.
-func Differential(t *testing.T, a, b func(t *testing.T) Harness) {
-	rapid.Check(t, func(rt *rapid.T) {
+func Differential(t *testing.T, a, b func(t *testing.T) Harness) { differential(t, t, a, b) }
+
+// DifferentialVirtual is Differential for stores that take their time from package time. It runs in a bubble of
+// testing/synctest.
+func DifferentialVirtual(t *testing.T, a, b func(t *testing.T) Harness) {
+	synctest.Test(t, func(t *testing.T) {
+		differential(t, struct{ testing.TB }{t}, a, b) // no *testing.T, whose deadline cannot be asked for in a bubble
+	})
+}
+
+func differential(t *testing.T, check rapid.TB, a, b func(t *testing.T) Harness) {
+	rapid.Check(check, func(rt *rapid.T) {
 		left, right := newTwin(t, a(t)), newTwin(t, b(t))
 		defer left.close()
 		defer right.close()
