@@ -93,6 +93,12 @@ const (
 type Engine interface {
 	// Log returns the log of a pool. It does no I/O: Load creates the log.
 	Log(pool string) Log
+	// Pools returns the names of all pools that have a log, in order. It reports false for whole if it could not look at
+	// everything that the engine holds.
+	Pools(ctx context.Context) (names []string, whole bool, err error)
+	// Secret returns the secret called name, which consists of a few lower-case letters. If the engine has none, it keeps
+	// fresh, of [store.SecretSize] bytes, and returns that. Concurrent callers get the same secret.
+	Secret(ctx context.Context, name string, fresh []byte) ([]byte, error)
 	// Close ends the connection. Calls under way, and later ones, return [ErrClosed].
 	Close() error
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +19,32 @@ var _ sharedlog.Engine = (*engine)(nil)
 
 // Log implements [sharedlog.Engine].
 func (e *engine) Log(pool string) sharedlog.Log { return &log{e.link, e.link.server, pool} }
+
+// Pools implements [sharedlog.Engine].
+func (e *engine) Pools(ctx context.Context) (names []string, whole bool, err error) {
+	s := e.link.server
+	names, err = call(ctx, e.link, func() ([]string, error) {
+		var names []string
+		for _, name := range slices.Sorted(maps.Keys(s.pools)) {
+			if s.pool(name).incarnation != 0 {
+				names = append(names, name)
+			}
+		}
+		return names, nil
+	})
+	return names, err == nil, err
+}
+
+// Secret implements [sharedlog.Engine].
+func (e *engine) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
+	s := e.link.server
+	return call(ctx, e.link, func() ([]byte, error) {
+		if s.secrets[name] == nil {
+			s.secrets[name] = bytes.Clone(fresh)
+		}
+		return bytes.Clone(s.secrets[name]), nil
+	})
+}
 
 // Close implements [sharedlog.Engine].
 func (e *engine) Close() error {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/redisrun"
 	"github.com/sluicehq/sluice/internal/sharedlog"
+	"github.com/sluicehq/sluice/store"
 )
 
 // works appends and reads through an engine.
@@ -49,6 +50,12 @@ func works(t *testing.T, e *Engine) {
 		t.Error(err)
 	}
 	if err := l.Leave(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+	if names, whole, err := e.Pools(t.Context()); err != nil || !whole || !slices.Contains(names, "pool") {
+		t.Errorf("%q, %v, %v", names, whole, err)
+	}
+	if _, err := e.Secret(t.Context(), "words", make([]byte, store.SecretSize)); err != nil {
 		t.Error(err)
 	}
 	woken, err := l.Watch(t.Context(), 1)
@@ -99,7 +106,7 @@ func refused(t *testing.T, err, want error, says string) {
 
 // rights are those that the package comment names.
 var rights = strings.Fields(`+eval +evalsha +time +append +getrange +strlen +exists +get +set +del +rename +pexpire +persist +pttl
-	+hmget +hset +hgetall +zadd +zcard +zrem +zrangebyscore +publish +subscribe +unsubscribe
+	+hmget +hset +hgetall +zadd +zcard +zrem +zrangebyscore +scan +publish +subscribe +unsubscribe
 	+ping +hello +auth +select +client|setname +cluster|shards +cluster|slots +asking`)
 
 // user makes one of a server and returns the URL for it.

@@ -19,6 +19,8 @@
 // missing; the script sees that by the length, and deletes it. An append travels with a GETRANGE of what lies between in
 // one pipeline: Lua would copy it.
 //
+// The key PREFIX:secret:NAME holds a secret of all processes.
+//
 // Wake-ups are messages on the channel PREFIX:{POOL}:w:PROCESS.
 //
 // # Rights
@@ -27,7 +29,7 @@
 //
 //	ACL SETUSER name >password resetkeys ~PREFIX:* resetchannels &PREFIX:* -@all
 //	    +eval +evalsha +time +append +getrange +strlen +exists +get +set +del +rename +pexpire +persist +pttl
-//	    +hmget +hset +hgetall +zadd +zcard +zrem +zrangebyscore +publish +subscribe +unsubscribe
+//	    +hmget +hset +hgetall +zadd +zcard +zrem +zrangebyscore +scan +publish +subscribe +unsubscribe
 //	    +ping +hello +auth +select +client|setname +cluster|shards +cluster|slots +asking
 //
 // With +info an evicted log is told from a deleted one. Behind Sentinels the same user needs +role, and one for the Sentinels
@@ -44,7 +46,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"github.com/sluicehq/sluice/internal/redisurl"
@@ -72,7 +73,7 @@ func Open(ctx context.Context, url string) (*Engine, error) {
 // Log implements [sharedlog.Engine].
 func (e *Engine) Log(pool string) sharedlog.Log {
 	l := &log{conn: e.conn}
-	l.base = e.address.Prefix + ":{" + strings.NewReplacer("%", "%25", "}", "%7D").Replace(pool) + "}:"
+	l.base = e.address.Prefix + ":{" + escape(pool) + "}:"
 	if len(pool) > sharedlog.MaxPool {
 		l.bad = fmt.Errorf("%w: the name of a pool has %d bytes", sharedlog.ErrTooBig, len(pool))
 	}

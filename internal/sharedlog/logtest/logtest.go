@@ -83,6 +83,7 @@ var cases = []struct {
 	{"Wake", wake},
 	{"SignsOfLife", signsOfLife},
 	{"Names", names},
+	{"Pools", namesOfPools},
 	{"Unused", unused},
 }
 
