@@ -35,6 +35,7 @@ func (r Report) print(out io.Writer) error {
 	printRedis(w, r.Redis)
 	r.printFlat(w)
 	r.printMachines(w)
+	r.printContended(w)
 	r.printProxy(w)
 	if len(r.Bars) > 0 {
 		fmt.Fprintf(w, "\nbar\tmeasured\tallowed\t\n")
