@@ -34,7 +34,7 @@ var (
 )
 
 var (
-	oncePlan    = flat.PlanOf[once]("written", "steps")
+	oncePlan    = flat.PlanOf[once]("written")
 	sumPlan     = flat.PlanOf[sum]()
 	pastPlan    = flat.PlanOf[past]()
 	ticketPlan  = flat.PlanOf[head]()
