@@ -69,7 +69,7 @@ func (st *state) settle() {
 	st.mu.Unlock()
 	if len(rung) > 0 {
 		st.running.Go(func() {
-			ctx, cancel := context.WithTimeout(st.life, st.patience())
+			ctx, cancel := context.WithTimeout(context.Background(), st.patience()) // also if this process is leaving
 			defer cancel()
 			_ = st.log.Publish(ctx, rung...) // they look by themselves before long
 		})

@@ -52,14 +52,18 @@ func openMem(*testing.T) storetest.Harness {
 type apart struct {
 	open func() *logstore.Store
 
-	mu  sync.Mutex
-	all []*logstore.Store
+	mu     sync.Mutex
+	all    []*logstore.Store
+	closed bool
 }
 
 // Pool implements [store.Store]. A session that restates belongs to the first process: it replaces what others said there.
 func (a *apart) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.closed {
+		return nil, store.ErrClosed
+	}
 	if spec.Restate && len(a.all) > 0 {
 		return a.all[0].Pool(ctx, spec)
 	}
@@ -72,6 +76,7 @@ func (a *apart) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 func (a *apart) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.closed = true
 	var errs []error
 	for _, s := range a.all {
 		errs = append(errs, s.Close())
