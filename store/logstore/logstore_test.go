@@ -27,5 +27,9 @@ func TestStoreWithAProcessForEachSession(t *testing.T) {
 
 func TestSameDecisionsOnTheModel(t *testing.T) {
 	t.Parallel()
-	storetest.DifferentialVirtual(t, openMem, openModel)
+	storetest.DifferentialVirtual(t, openMem, func(t *testing.T) storetest.Harness {
+		h := openModel(t)
+		h.Store = storetest.Stepped{Store: h.Store}
+		return h
+	})
 }

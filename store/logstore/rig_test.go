@@ -39,7 +39,7 @@ func openModel(*testing.T) storetest.Harness {
 	s := serverAt(world.New(1))
 	return storetest.Harness{
 		Store:   logstore.New(s.Connect(), logstore.WithClock(uptime(1)), logstore.WithTouch(0)),
-		Advance: advance,
+		Advance: advance, RemindsLate: true,
 	}
 }
 

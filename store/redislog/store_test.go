@@ -213,7 +213,7 @@ func opener(t *testing.T, url string) func(*testing.T) storetest.Harness {
 		clock := logstore.Clock{Machine: 1, Uptime: func() time.Duration { return time.Since(began) }}
 		return storetest.Harness{
 			Store:   logstore.New(o.connect(t, url), logstore.WithClock(clock), logstore.WithTouch(0), logstore.WithPatience(time.Hour)),
-			Advance: func(d time.Duration) { time.Sleep(d); synctest.Wait() },
+			Advance: func(d time.Duration) { time.Sleep(d); synctest.Wait() }, RemindsLate: true,
 		}
 	}
 }
@@ -225,8 +225,13 @@ func TestStoreOnOneServer(t *testing.T) {
 
 func TestSameDecisionsOnOneServer(t *testing.T) {
 	t.Parallel()
+	open := opener(t, redisrun.New(t).URL())
 	storetest.DifferentialVirtual(t, func(*testing.T) storetest.Harness {
 		c := storetest.NewClock(storetest.Start)
 		return storetest.Harness{Store: memstore.New(memstore.WithClock(c)), Advance: c.Advance}
-	}, opener(t, redisrun.New(t).URL()))
+	}, func(t *testing.T) storetest.Harness {
+		h := open(t)
+		h.Store = storetest.Stepped{Store: h.Store}
+		return h
+	})
 }
