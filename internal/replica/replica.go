@@ -3,10 +3,10 @@ package replica
 
 import (
 	"errors"
-	"time"
+	"slices"
 
+	"github.com/sluicehq/sluice/internal/flat"
 	"github.com/sluicehq/sluice/internal/pool"
-	"github.com/sluicehq/sluice/internal/sharedlog"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -30,25 +30,41 @@ var (
 
 // Replica is the state of a pool and of the processes that share it. It is not safe for concurrent use.
 type Replica struct {
-	pool   *pool.Pool
-	broken error
+	pool      *pool.Pool // nil before the first session
+	clock     clock
+	awake     store.Time // end of the latest long silence of all processes
+	rules     int        // by which the pool decides; 0 before the first process
+	numbers   uint64     // of processes that have ever joined
+	processes []*process // by number
+	departed  []departed // the oldest first
+	hash      uint64     // of what the pool's hash does not cover
+
+	// What follows is not part of the state.
+	broken  error
+	goneDue store.Time // no process is gone before
+	checks  [checkSlots]check
+	latest  check
+	decode  decoder
+	errs    []error
+	decided []store.ID
 }
+
+// check is the hash of a replica at a position.
+type check struct{ at, hash uint32 }
+
+// checkSlots is how many recent positions a replica can be compared at.
+const checkSlots = 1024
+
+const (
+	// mostBack is how long before an entry what time alone brings can happen at the earliest. After a stall of the engine a
+	// grant must not lapse before its owner can have seen it.
+	mostBack = store.Time(250_000)
+	// mostSteps bounds what time brings before one entry.
+	mostSteps = 1 << 14
+)
 
 // New returns the replica of a log without entries.
 func New() *Replica { return &Replica{} }
-
-// Restore returns the replica that AppendSnapshot wrote. It checks everything: whatever the bytes are, it returns an error
-// or a replica that works.
-func Restore(snapshot []byte) (*Replica, error) { return nil, errors.ErrUnsupported }
-
-// AppendSnapshot appends the replica as bytes, which are the same on every machine.
-func (r *Replica) AppendSnapshot(b []byte) []byte { return b }
-
-// Apply carries out the next entry of the log, after what time has brought before it.
-func (r *Replica) Apply(e sharedlog.Entry) Applied { return Applied{Err: ErrUndecodable} }
-
-// Skip passes over the next entry of the log, at which Apply failed. Only the position and the time move.
-func (r *Replica) Skip(e sharedlog.Entry) {}
 
 // Broken returns why the replica must not be used any more, or nil: [ErrPoisoned] or [ErrRules].
 func (r *Replica) Broken() error { return r.broken }
@@ -56,33 +72,74 @@ func (r *Replica) Broken() error { return r.broken }
 // Pool returns the pool, for views and forks; nil before a session has opened it. Only Apply may step it.
 func (r *Replica) Pool() *pool.Pool { return r.pool }
 
-// Now returns the pool's time after the latest entry.
-func (r *Replica) Now() store.Time { return 0 }
+// Now returns the pool's time after the latest entry; 0 before the first.
+func (r *Replica) Now() store.Time { return store.Time(r.clock.now) }
 
-// Wake returns when time alone may let a waiting request go. An entry of that time or later proves that it has come.
-// session is the one of that request, or 0 if it is not known. at is 0 if no request waits for time to pass.
-func (r *Replica) Wake() (at store.Time, session uint64) { return 0, 0 }
+// Wake returns when time alone may let a waiting request go, or end it. An entry of that time or later proves that it has
+// come. session is the one of that request, or 0 if it is not known. at is 0 if no request waits for time to pass.
+func (r *Replica) Wake() (at store.Time, session uint64) {
+	if r.pool == nil {
+		return 0, 0
+	}
+	return r.pool.Wake(), 0
+}
 
 // Hash returns a hash of all decisions so far.
-func (r *Replica) Hash() uint64 { return 0 }
+func (r *Replica) Hash() uint64 {
+	if r.pool == nil {
+		return r.hash
+	}
+	return flat.Chain(r.hash, r.pool.Hash())
+}
+
+func (r *Replica) chain(x uint64) { r.hash = flat.Chain(r.hash, x) }
+
+// Rules returns the number of the rules by which the pool decides; 0 before the first process.
+func (r *Replica) Rules() int { return r.rules }
 
 // Fork returns an independent copy.
-func (r *Replica) Fork() *Replica { return nil }
+func (r *Replica) Fork() *Replica {
+	f := *r
+	if r.pool != nil {
+		f.pool = r.pool.Fork()
+	}
+	f.clock.machines = slices.Clone(r.clock.machines)
+	f.departed = slices.Clone(r.departed)
+	f.processes = make([]*process, len(r.processes))
+	for i, p := range r.processes {
+		f.processes[i] = p.clone()
+	}
+	f.decode, f.errs, f.decided = decoder{}, nil, nil
+	return &f
+}
 
 // Member is a process that has joined and has neither left nor been declared gone.
 type Member struct {
 	Process  uint64
 	Sequence uint16     // of its latest entry
 	Heard    store.Time // pool time of its latest entry
+	Gone     store.Time // when it counts as gone without another entry
 	OneShot  bool
 	Sessions int // that are open
 }
 
 // Member returns what the replica knows of a process. ok is false if it is not a member.
-func (r *Replica) Member(process uint64) (m Member, ok bool) { return m, false }
+func (r *Replica) Member(process uint64) (m Member, ok bool) {
+	p := r.process(process)
+	if p == nil {
+		return Member{}, false
+	}
+	return Member{p.id, p.seq, p.heard, r.deadline(p), p.oneShot, len(p.sessions)}, true
+}
+
+// IsOpen reports whether a session is open.
+func (r *Replica) IsOpen(session uint64) bool {
+	p := r.process(ProcessOf(session))
+	return p != nil && p.byNumber[uint32(session&MaxSession)] != nil
+}
 
 // Members returns the number of members.
-func (r *Replica) Members() int { return 0 }
+func (r *Replica) Members() int { return len(r.processes) }
 
 // Applied is what an entry did. Its slices are valid until the next call of Apply or Skip.
 type Applied struct {
@@ -135,22 +192,4 @@ type Identity struct {
 	Process uint64 // see ProcessID
 	Machine uint64 // the same for all processes that share a monotonic clock: a hash of the machine's boot
 	OneShot bool   // it makes one request and exits
-}
-
-// Writer makes the entries of one process.
-type Writer struct{ id Identity }
-
-// NewWriter returns a writer that makes the process join with its first entry.
-func NewWriter(id Identity) *Writer { return &Writer{id: id} }
-
-// Append appends to b the entry with which the process asks for requests; without any it only says that the process is
-// alive and that time has passed. If the process is not a member in r, the entry makes it one.
-//
-// r is the replica of the process after the process's previous entry was applied, or found to be lost for good. So there
-// is one entry under way at a time, and until its outcome is known the same bytes may be appended to the log again: all
-// replicas recognise the second one. monotonic is the current reading of the machine's monotonic clock.
-//
-// It returns [sharedlog.ErrTooBig] if the requests do not fit into an entry.
-func (w *Writer) Append(b []byte, r *Replica, monotonic time.Duration, requests []Request) ([]byte, error) {
-	return b, errors.ErrUnsupported
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/redisfault"
 	"github.com/sluicehq/sluice/internal/redisurl"
+	"github.com/sluicehq/sluice/store"
 )
 
 const (
@@ -38,6 +39,7 @@ type conn struct {
 	client  rueidis.Client
 	life    context.Context // ends when conn is closed
 	end     context.CancelFunc
+	time    func() store.Time // instead of the server's clock, in tests; nil: that clock
 	// calm reports that the last call was answered and no connection was closed since: calls then return in time by
 	// themselves. In a cluster one flag cannot tell for many connections.
 	calm atomic.Bool

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"strconv"
+	"strings"
 
 	"github.com/redis/rueidis"
 )
@@ -85,6 +87,11 @@ var beatScript = newScript(now + `redis.call('ZADD', KEYS[1], string.format('%.0
 return {t, redis.call('ZCARD', KEYS[1]), redis.call('STRLEN', KEYS[2]), redis.call('EXISTS', KEYS[3]),
   redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', t - ARGV[2]), 'LIMIT', 0, ARGV[3])}`)
 
+// atGivenTime returns the script with its last argument instead of the server's clock.
+func (s *script) atGivenTime() *script {
+	return newScript(strings.Replace(s.source, "redis.call('TIME')", "{math.floor(ARGV[#ARGV] / 1000000), ARGV[#ARGV] % 1000000}", 1))
+}
+
 // run runs a script. If the server does not know it yet, nothing has happened, and run sends the source.
 func (c *conn) run(ctx context.Context, s *script, keys []string, args ...string) (rueidis.RedisResult, error) {
 	got, err := c.runWith(ctx, s, keys, args, nil)
@@ -99,6 +106,9 @@ func (c *conn) run(ctx context.Context, s *script, keys []string, args ...string
 
 // runWith runs a script and, in the same round trip, the command that beside returns, if it is not nil.
 func (c *conn) runWith(ctx context.Context, s *script, keys, args []string, beside func() rueidis.Completed) ([]rueidis.RedisResult, error) {
+	if c.time != nil {
+		s, args = s.atGivenTime(), append(args, strconv.FormatInt(int64(c.time()), 10))
+	}
 	n := int64(len(keys))
 	commands := make([]rueidis.Completed, 1, 2)
 	commands[0] = c.client.B().Evalsha().Sha1(s.sha).Numkeys(n).Key(keys...).Arg(args...).Build()

@@ -1,0 +1,412 @@
+package logstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/replica"
+	"github.com/sluicehq/sluice/internal/sharedlog"
+	"github.com/sluicehq/sluice/internal/sleep"
+	"github.com/sluicehq/sluice/store"
+)
+
+// flight is the own entry that is under way.
+type flight struct {
+	batch []*request
+	entry []byte
+	again int   // sessions that are opened again in front of the requests, see rejoin
+	done  bool  // it was applied, and the requests are answered
+	err   error // nobody carries it out
+}
+
+// exchange has requests carried out: it appends an entry with them, applies it together with what others have appended,
+// and answers the requests. Without requests, or if nothing has to be appended, it only reads.
+func (st *state) exchange(batch []*request) {
+	if err := st.tryExchange(batch); err != nil {
+		for _, r := range batch {
+			r.answer(err)
+		}
+	}
+	st.settle()
+}
+
+func (st *state) tryExchange(batch []*request) error {
+	if st.life.Err() != nil {
+		return store.ErrClosed
+	}
+	if !st.loaded {
+		if err := st.persist(st.load); err != nil {
+			return err
+		}
+	}
+	if !slices.ContainsFunc(batch, func(r *request) bool { return !r.look }) {
+		if err := st.persist(st.read); err != nil {
+			return err
+		}
+		for _, r := range batch {
+			r.answer(nil)
+		}
+		return nil
+	}
+	return st.append(batch)
+}
+
+// settle ends an exchange: it sets the timer, and tells whoever was decided.
+func (st *state) settle() {
+	st.mu.Lock()
+	st.looked = st.store.clock.Uptime()
+	st.arm()
+	told := st.told
+	st.told = nil
+	var rung []uint64
+	for process := range st.rung {
+		rung = append(rung, process)
+	}
+	clear(st.rung)
+	st.mu.Unlock()
+	if len(rung) > 0 {
+		st.running.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), st.patience()) // also if this process is leaving
+			defer cancel()
+			_ = st.log.Publish(ctx, rung...) // they look by themselves before long
+		})
+	}
+	st.tell(told)
+	st.snapIfDue()
+}
+
+// persist makes a call to the log until it succeeds, or the log counts as out of reach. It does what the errors of the log
+// ask for.
+func (st *state) persist(call func(ctx context.Context) error) error {
+	began := st.store.clock.Uptime()
+	for mended := 0; ; {
+		ctx, cancel := context.WithTimeout(st.life, st.patience()/2)
+		err := call(ctx)
+		cancel()
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, sharedlog.ErrUnavailable) && st.life.Err() == nil:
+			if st.store.clock.Uptime()-began >= st.patience() || !sleep.For(st.life, again) {
+				return unavailable(err)
+			}
+			continue
+		}
+		if err = st.mend(err); err != nil {
+			return err
+		}
+		if mended++; mended == maxMended {
+			return unavailable(errRestless)
+		}
+	}
+}
+
+const (
+	again     = 20 * time.Millisecond // before another attempt
+	maxMended = 100                   // attempts that found the log changed
+)
+
+// errRestless is the error of an exchange that always found the log changed.
+var errRestless = errors.New("the log changes faster than this process can follow it")
+
+// mend does what an error of the log asks for. It returns nil if the call is worth another attempt.
+func (st *state) mend(err error) error {
+	switch {
+	case errors.Is(err, sharedlog.ErrClosed), st.life.Err() != nil:
+		return store.ErrClosed
+	case errors.Is(err, sharedlog.ErrSegmentEnded):
+		return st.persist(st.read)
+	case errors.Is(err, sharedlog.ErrBehind), errors.Is(err, sharedlog.ErrIncarnationOver), errors.Is(err, errReload):
+		return st.persist(st.load)
+	}
+	return unavailable(err)
+}
+
+// append has requests carried out by the next entry.
+func (st *state) append(batch []*request) error {
+	f := &st.flight
+	for {
+		rest, err := st.encode(batch)
+		if err != nil {
+			return err
+		}
+		err = st.persist(st.send)
+		if err == nil {
+			err = f.err
+		}
+		switch {
+		case errors.Is(err, replica.ErrNotMember), errors.Is(err, replica.ErrDuplicate):
+			continue // it was declared gone meanwhile; or an entry came first that seemed to be lost
+		case err != nil:
+			f.done = true // should the entry be in the log after all, nobody waits for it any more
+			return unavailable(err)
+		case rest == nil:
+			return nil
+		}
+		batch = rest
+	}
+}
+
+// encode makes an entry of requests whose callers are still there. It returns those for which the entry has no room.
+func (st *state) encode(batch []*request) (rest []*request, err error) {
+	f := &st.flight
+	f.batch, f.done, f.err = f.batch[:0], false, nil
+	for _, r := range batch {
+		if r.move(encoding, waiting, leads, sent) {
+			f.batch = append(f.batch, r)
+		}
+	}
+	for {
+		st.parts = st.rejoin(st.parts[:0])
+		f.again = len(st.parts)
+		for _, r := range f.batch {
+			if !r.look && !r.tick {
+				st.parts = append(st.parts, r.Request)
+			}
+		}
+		f.entry, err = st.writer.Append(f.entry[:0], st.rep, st.store.clock.Uptime(), st.parts)
+		if !errors.Is(err, sharedlog.ErrTooBig) {
+			break
+		}
+		if len(f.batch) == 1 {
+			break
+		}
+		half := len(f.batch) / 2
+		rest = append(slices.Clone(f.batch[half:]), rest...)
+		f.batch = f.batch[:half]
+	}
+	for _, r := range f.batch {
+		r.stage.Store(sent)
+	}
+	for _, r := range rest {
+		r.stage.Store(sent)
+	}
+	return rest, err
+}
+
+// rejoin returns requests that open this process's sessions again, if the log does not know the process any more: it was
+// silent for so long that the others took it for dead.
+func (st *state) rejoin(parts []replica.Request) []replica.Request {
+	if _, ok := st.rep.Member(st.process); ok {
+		return parts
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for session, h := range st.sessions {
+		parts = append(parts, replica.Request{Kind: replica.Open, Session: session, Spec: &h.spec})
+	}
+	slices.SortFunc(parts, func(a, b replica.Request) int { return int(int64(a.Session) - int64(b.Session)) })
+	return parts
+}
+
+// send appends the entry, unless an earlier attempt has done so, and applies what the log has up to it.
+func (st *state) send(ctx context.Context) error {
+	f := &st.flight
+	if f.done || f.err != nil {
+		return nil
+	}
+	got, err := st.log.Append(ctx, st.at, f.entry)
+	if err != nil {
+		return err
+	}
+	if err := st.take(got); err != nil {
+		return err
+	}
+	if !got.Own {
+		return st.read(ctx)
+	}
+	return st.apply(sharedlog.Entry{Body: f.entry, Stamp: got.Stamp, At: got.At})
+}
+
+// read reads to the end of the log.
+func (st *state) read(ctx context.Context) error {
+	for {
+		got, err := st.log.Read(ctx, st.at)
+		if err != nil {
+			return err
+		}
+		if err := st.take(got); err != nil {
+			return err
+		}
+		if !got.More {
+			return nil
+		}
+	}
+}
+
+// take applies the entries that the log returned, without an own one at their end.
+func (st *state) take(got sharedlog.Entries) error {
+	for e, err := range got.All() {
+		if err != nil {
+			return err
+		}
+		if err := st.apply(e); err != nil {
+			return err
+		}
+	}
+	if !got.Own {
+		st.at = got.At
+	}
+	return nil
+}
+
+// errReload means that the replica has to be loaded anew.
+var errReload = errors.New("the replica was dropped")
+
+// apply carries out one entry.
+func (st *state) apply(e sharedlog.Entry) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.poison[placeOf(e.At)] {
+		st.rep.Skip(e)
+		st.at = e.At
+		return nil
+	}
+	did := st.rep.Apply(e)
+	st.at = e.At
+	f := &st.flight
+	mine := did.Process == st.process
+	flies := !f.done && (mine || did.Process == 0) && bytes.Equal(e.Body, f.entry)
+	switch {
+	case flies && did.Err == nil:
+		st.answer(&did)
+	case flies:
+		f.err = did.Err
+	case mine && did.Err == nil: // it seemed to be lost, and its callers have gone on without it
+		st.abandon(did.Ops)
+	}
+	st.noteDecided(did.Decided, mine)
+	st.noteWake(mine)
+	switch broken := st.rep.Broken(); {
+	case errors.Is(broken, replica.ErrPoisoned):
+		st.poison[placeOf(e.At)] = true
+		st.store.counts.poisoned.Add(1)
+		return errReload
+	case broken != nil:
+		return broken
+	case did.Diverged:
+		return st.diverged()
+	}
+	return nil
+}
+
+// place names an entry, whatever segment it is in.
+type place struct {
+	incarnation uint64
+	offset      int64
+}
+
+func placeOf(at sharedlog.Position) place { return place{at.Incarnation, at.Offset} }
+
+// divergedAgain is how long a replica is used after it was loaded because another process had decided otherwise. If the two
+// still differ, this is not the one that is wrong.
+const divergedAgain = time.Minute
+
+// diverged has the replica loaded anew: another process has decided otherwise.
+func (st *state) diverged() error {
+	st.store.counts.divergences.Add(1)
+	up := st.store.clock.Uptime()
+	if st.reloaded != 0 && up-st.reloaded < divergedAgain {
+		return nil
+	}
+	st.reloaded = up
+	return errReload
+}
+
+// answer gives the requests of the own entry their results.
+func (st *state) answer(did *replica.Applied) {
+	f := &st.flight
+	f.done = true
+	up := st.store.clock.Uptime()
+	st.clock.took(st.rep.Now(), up)
+	if wake, _ := st.rep.Wake(); wake > st.rep.Now() && wake <= st.clock.now(up) {
+		st.clock = estimate{st.rep.Now(), up} // it was ahead
+	}
+	ops, errs := did.Ops, did.Errs[f.again:]
+	for _, r := range f.batch {
+		if r.look || r.tick {
+			r.answer(nil)
+			continue
+		}
+		if r.Kind != replica.Ops {
+			r.answer(errs[0])
+			errs = errs[1:]
+			continue
+		}
+		n := len(r.Ops)
+		st.noteWaiting(ops[:n])
+		if r.move(answering, sent) {
+			for i := range r.Ops {
+				op := &r.Ops[i]
+				op.Result = ops[i].Result
+				if op.Kind == store.OpAcquire {
+					op.ID = op.Result.ID
+				}
+			}
+			r.turn <- false
+		} else {
+			st.abandon(ops[:n])
+		}
+		ops = ops[n:]
+	}
+}
+
+// abandon gives back what a caller got that has left.
+func (st *state) abandon(ops []store.Op) {
+	var undo []store.Op
+	for i := range ops {
+		op := &ops[i]
+		if op.Kind == store.OpAcquire && (op.Result.State == store.Granted || op.Result.State == store.Waiting) {
+			undo = append(undo, store.Op{Kind: store.OpCancel, ID: op.Result.ID})
+		}
+	}
+	st.post(undo)
+}
+
+// post applies operations in the background.
+func (st *state) post(ops []store.Op) {
+	if len(ops) == 0 {
+		return
+	}
+	st.running.Go(func() { _ = st.doOps(st.life, ops[0].ID.Session, ops) })
+}
+
+// doOps applies operations of a session.
+func (st *state) doOps(ctx context.Context, session uint64, ops []store.Op) error {
+	r := st.newRequest()
+	r.Request = replica.Request{Kind: replica.Ops, Session: session, Ops: ops}
+	err := st.do(ctx, r)
+	if err == nil {
+		st.free(r)
+	}
+	return err
+}
+
+// noteWaiting keeps the set of requests that wait up to date, by the results of operations.
+func (st *state) noteWaiting(ops []store.Op) {
+	for i := range ops {
+		op := &ops[i]
+		if op.Result.State == store.Waiting && replica.ProcessOf(op.Result.ID.Session) == st.process {
+			st.waiting[op.Result.ID] = struct{}{}
+		} else if len(st.waiting) > 0 {
+			delete(st.waiting, op.ID)
+		}
+	}
+}
+
+// noteDecided notes who has to be told of decisions. Those of other processes are told by the process whose entry made
+// them.
+func (st *state) noteDecided(ids []store.ID, mine bool) {
+	for _, id := range ids {
+		switch process := replica.ProcessOf(id.Session); {
+		case process == st.process:
+			delete(st.waiting, id)
+			st.told = append(st.told, id)
+		case mine:
+			st.rung[process] = struct{}{}
+		}
+	}
+}

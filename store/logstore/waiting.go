@@ -1,0 +1,216 @@
+package logstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/replica"
+	"github.com/sluicehq/sluice/internal/sleep"
+	"github.com/sluicehq/sluice/store"
+)
+
+// A request that waits is let go by an entry, or by time alone. An entry is applied by every process, so the one whose
+// request it lets go learns of it when it reads; the writer of the entry wakes it. What time alone brings is certain once an
+// entry of a later time is in the log: the process whose request comes next appends one when the moment has come, or
+// another one does so a little later.
+
+const (
+	// grace is how much later than the process whose turn it is another one appends an entry. Up to as much again is
+	// added, so that not all do so at once.
+	grace = 50 * time.Millisecond
+	// rounds is how often a process with waiting requests looks, because wake-ups can be lost.
+	rounds = time.Second
+	// leastTick is the shortest time until the next tick if the pool waits for a time that has come.
+	leastTick = time.Millisecond
+)
+
+// wake returns when an entry is needed so that time passes, and the process that appends it: the one whose request time
+// alone lets go, or else the first that has waiting requests, in an order that is the same for all. 0: nothing waits for
+// time. The caller holds st.mu.
+func (st *state) wake() (at store.Time, keeper uint64) {
+	at, session := st.rep.Wake()
+	if at == 0 {
+		return 0, 0
+	}
+	if session == 0 {
+		st.rep.Pool().EachWaiting(func(first uint64) bool {
+			session = first
+			return false
+		})
+	}
+	return at, replica.ProcessOf(session)
+}
+
+// due returns when this process has to append an entry so that time passes; 0: others see to it, or nothing waits for it.
+// The caller holds st.mu.
+func (st *state) due() store.Time {
+	wake, keeper := st.wake()
+	if wake == 0 {
+		return 0
+	}
+	wake = max(wake, st.rep.Now()+1)
+	switch {
+	case keeper == st.process:
+		return wake
+	case len(st.waiting) == 0:
+		return 0
+	}
+	return wake.Add(grace + time.Duration(st.process>>24)%grace)
+}
+
+// noteWake has the keeper woken if an entry of this process has made the pool wait for an earlier time than before: its
+// timer is set too late. The caller holds st.mu.
+func (st *state) noteWake(mine bool) {
+	was := st.wakeAt
+	wake, keeper := st.wake()
+	st.wakeAt = wake
+	if mine && wake != 0 && keeper != st.process && (was <= st.rep.Now() || wake < was) {
+		st.rung[keeper] = struct{}{}
+	}
+}
+
+// isCrowded reports whether requests of any process wait. The caller holds st.mu.
+func (st *state) isCrowded() (any bool) {
+	if core := st.rep.Pool(); core != nil {
+		core.EachWaiting(func(uint64) bool {
+			any = true
+			return false
+		})
+	}
+	return any
+}
+
+// arm sets the timer for what time alone brings. The caller holds st.mu.
+func (st *state) arm() {
+	if st.closed {
+		return
+	}
+	st.crowded.Store(st.isCrowded())
+	now, at := st.nowAt(st.store.clock.Uptime()), st.due()
+	if at == st.rep.Now()+1 {
+		at = now.Add(leastTick)
+	}
+	if len(st.waiting) > 0 && st.store.touch > 0 {
+		if look := now.Add(rounds); at == 0 || look < at {
+			at = look
+		}
+	}
+	if at == 0 || st.timerAt != 0 && st.timerAt <= at {
+		return
+	}
+	st.timerAt = at
+	d := max(at.Sub(now), 0)
+	if st.timer == nil {
+		st.timer = time.AfterFunc(d, st.tick)
+		return
+	}
+	st.timer.Reset(d)
+}
+
+// tick is called by the timer. A timer that was set for an earlier time than is needed by now finds nothing to do.
+func (st *state) tick() {
+	st.mu.Lock()
+	st.timerAt = 0
+	if st.closed {
+		st.mu.Unlock()
+		return
+	}
+	up := st.store.clock.Uptime()
+	at := st.due()
+	passes := at != 0 && at <= st.nowAt(up)
+	looks := !passes && len(st.waiting) > 0 && up-st.looked >= rounds
+	if !passes && !looks {
+		st.arm()
+		st.mu.Unlock()
+		return
+	}
+	st.running.Add(1)
+	st.mu.Unlock()
+	defer st.running.Done()
+	if looks {
+		st.catchUp()
+		return
+	}
+	st.pulse()
+}
+
+// pulse appends an entry that only says that time has passed and that this process lives.
+func (st *state) pulse() {
+	r := st.newRequest()
+	r.tick = true
+	if st.do(st.life, r) == nil {
+		st.free(r)
+	}
+}
+
+// keepUp says every few seconds that this process lives, unless its other entries do. So it also reads what others have
+// appended.
+func (st *state) keepUp() {
+	for every := st.store.touch; sleep.For(st.life, every); {
+		st.mu.Lock()
+		m, ok := st.rep.Member(st.process)
+		quiet := !ok || st.nowAt(st.store.clock.Uptime()).Sub(m.Heard) >= every/2
+		st.mu.Unlock()
+		if quiet {
+			st.pulse()
+		}
+	}
+}
+
+// tell tells sessions of this process that their requests were decided.
+func (st *state) tell(ids []store.ID) {
+	for len(ids) > 0 {
+		n := 1
+		for n < len(ids) && ids[n].Session == ids[0].Session {
+			n++
+		}
+		st.mu.Lock()
+		h := st.sessions[ids[0].Session]
+		st.mu.Unlock()
+		if h != nil {
+			h.tell(ids[:n])
+		}
+		ids = ids[n:]
+	}
+}
+
+// mayWait reports whether one of some operations can be left waiting.
+func mayWait(ops []store.Op) bool {
+	for i := range ops {
+		if op := &ops[i]; op.Wait != 0 && (op.Kind == store.OpAcquire || op.Kind == store.OpRenew) {
+			return true
+		}
+	}
+	return false
+}
+
+// listen has other processes' entries wake this one, before a request of it may wait. If that fails, it looks every round.
+func (st *state) listen(ctx context.Context) {
+	if st.listening.Load() {
+		return
+	}
+	st.opening.Lock()
+	defer st.opening.Unlock()
+	if st.listening.Load() || st.life.Err() != nil {
+		return
+	}
+	asked, cancel := context.WithTimeout(ctx, st.patience())
+	defer cancel()
+	heard := make(chan struct{})
+	st.running.Go(func() {
+		woken, err := st.log.Watch(st.life, st.process)
+		st.listening.Store(err == nil)
+		close(heard)
+		if err != nil {
+			return
+		}
+		for range woken {
+			st.catchUp()
+		}
+		st.listening.Store(false)
+	})
+	select {
+	case <-heard:
+	case <-asked.Done():
+	}
+}
