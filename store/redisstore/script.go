@@ -1,4 +1,4 @@
-package redislog
+package redisstore
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package redislog_test
+package redisstore_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/logstore"
 	"github.com/sluicehq/sluice/store/memstore"
-	"github.com/sluicehq/sluice/store/redislog"
+	"github.com/sluicehq/sluice/store/redisstore"
 	"github.com/sluicehq/sluice/store/storetest"
 )
 
@@ -80,7 +80,7 @@ func runs(o *outside, do func(ctx context.Context) error) error {
 // rest.
 type inside struct {
 	*outside
-	engine *redislog.Engine
+	engine *redisstore.Engine
 
 	mu    sync.Mutex
 	woken map[string][]chan struct{}
@@ -91,8 +91,8 @@ var prefixes atomic.Int64
 func (o *outside) connect(t *testing.T, url string) sharedlog.Engine {
 	t.Helper()
 	behind := storetest.Start - store.Time(time.Now().UnixMicro())
-	e, err := run(o, func(ctx context.Context) (*redislog.Engine, error) {
-		return redislog.Open(ctx, fmt.Sprintf("%s?timeout=1m&prefix=t%d", url, prefixes.Add(1)))
+	e, err := run(o, func(ctx context.Context) (*redisstore.Engine, error) {
+		return redisstore.OpenEngine(ctx, fmt.Sprintf("%s?timeout=1m&prefix=t%d", url, prefixes.Add(1)))
 	})
 	if err != nil {
 		t.Fatal(err)

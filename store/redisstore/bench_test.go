@@ -1,4 +1,4 @@
-package redislog
+package redisstore
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func BenchmarkAppend(b *testing.B) {
 // BenchmarkIncr is a measure for the others: the least that a script-free limiter asks of Redis.
 func BenchmarkIncr(b *testing.B) {
 	s := redisrun.New(b)
-	e, err := Open(b.Context(), s.URL())
+	e, err := OpenEngine(b.Context(), s.URL())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func appends(b *testing.B, processes int, entry []byte) {
 	logs := make([]sharedlog.Log, processes)
 	places := make([]sharedlog.Position, processes)
 	for i := range logs {
-		e, err := Open(b.Context(), s.URL())
+		e, err := OpenEngine(b.Context(), s.URL())
 		if err != nil {
 			b.Fatal(err)
 		}

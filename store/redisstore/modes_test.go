@@ -1,4 +1,4 @@
-package redislog
+package redisstore
 
 import (
 	"context"
@@ -76,9 +76,9 @@ func TestTLS(t *testing.T) {
 	}
 	s := redisrun.NewServer(t, redisrun.Options{TLS: &certs})
 	works(t, open(t, "rediss://"+s.TLSAddr()+"?ca="+certs.CA+"&cert="+certs.ClientCert+"&key="+certs.ClientKey))
-	_, err = Open(t.Context(), "rediss://"+s.TLSAddr()+"?cert="+certs.ClientCert+"&key="+certs.ClientKey)
+	_, err = OpenEngine(t.Context(), "rediss://"+s.TLSAddr()+"?cert="+certs.ClientCert+"&key="+certs.ClientKey)
 	refused(t, err, sharedlog.ErrUnfit, "as ca=")
-	_, err = Open(t.Context(), "rediss://"+s.TLSAddr()+"?ca=/not/there")
+	_, err = OpenEngine(t.Context(), "rediss://"+s.TLSAddr()+"?ca=/not/there")
 	refused(t, err, sharedlog.ErrUnfit, "the file")
 }
 
@@ -123,10 +123,10 @@ func TestTheLeastRights(t *testing.T) {
 	url := user(t, s, "least", rights...)
 	works(t, open(t, url))
 	for _, name := range []string{"elsewhere", "sluice"} {
-		_, err := Open(t.Context(), strings.Replace(url, "prefix=mine", "prefix="+name, 1))
+		_, err := OpenEngine(t.Context(), strings.Replace(url, "prefix=mine", "prefix="+name, 1))
 		refused(t, err, sharedlog.ErrUnfit, "ACL SETUSER")
 	}
-	_, err := Open(t.Context(), strings.Replace(url, "secret", "hunter2", 1))
+	_, err := OpenEngine(t.Context(), strings.Replace(url, "secret", "hunter2", 1))
 	refused(t, err, sharedlog.ErrUnfit, "password")
 	if strings.Contains(fmt.Sprint(err), "hunter2") {
 		t.Errorf("%v has the password", err)
@@ -151,17 +151,17 @@ func TestTheKindOfServerMustFit(t *testing.T) {
 		"http://" + single.Addr():             "unknown scheme",
 		"rediss://" + single.Addr() + "?ca=/": "ca",
 	} {
-		_, err := Open(t.Context(), url)
+		_, err := OpenEngine(t.Context(), url)
 		refused(t, err, sharedlog.ErrUnfit, says)
 	}
-	_, err := Open(t.Context(), "redis://127.0.0.1:1")
+	_, err := OpenEngine(t.Context(), "redis://127.0.0.1:1")
 	refused(t, err, sharedlog.ErrUnavailable, "is it running")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := single.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Open(ctx, single.URL())
+	_, err = OpenEngine(ctx, single.URL())
 	refused(t, err, sharedlog.ErrUnavailable, "did not answer in time")
 	if err := single.Resume(); err != nil {
 		t.Fatal(err)

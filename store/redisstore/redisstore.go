@@ -1,5 +1,8 @@
-// Package redislog keeps shared logs in Redis 6.2 or later, or in Valkey: on one server, in a Cluster, or behind Sentinels.
-// No store uses it yet.
+// Package redisstore keeps pools in Redis or Valkey, so that callers on many machines share them: on one server from
+// version 6.2 on, in a Cluster, or behind Sentinels.
+//
+// It keeps the log that processes share; package logstore makes a store of it. Importing the package registers the schemes
+// redis:, rediss:, redis+cluster:, redis+sentinel: and their variants.
 //
 // # Keys
 //
@@ -40,7 +43,7 @@
 //
 // The policy maxmemory-policy must be noeviction, or keys of a log may be deleted to make room: that loses the log, and is
 // reported as [sharedlog.ErrEvicted]. Without persistence a restart loses it too; processes that know it heal it.
-package redislog
+package redisstore
 
 import (
 	"context"
@@ -50,15 +53,32 @@ import (
 
 	"github.com/sluicehq/sluice/internal/redisurl"
 	"github.com/sluicehq/sluice/internal/sharedlog"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/logstore"
 )
+
+func init() {
+	for _, scheme := range redisurl.Schemes() {
+		store.Register(scheme, func(ctx context.Context, url string) (store.Store, error) { return Open(ctx, url) })
+	}
+}
+
+// Open connects to the Redis at a URL. Close the store to close its connections.
+func Open(ctx context.Context, url string, opts ...logstore.Option) (*logstore.Store, error) {
+	engine, err := OpenEngine(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	return logstore.New(engine, opts...), nil
+}
 
 // Engine keeps logs in one Redis. It implements [sharedlog.Engine].
 type Engine struct{ *conn }
 
 var _ sharedlog.Engine = (*Engine)(nil)
 
-// Open connects to the Redis at a URL (see [redisurl.Parse]) and checks that it can keep logs.
-func Open(ctx context.Context, url string) (*Engine, error) {
+// OpenEngine connects to the Redis at a URL (see [redisurl.Parse]) and checks that it can keep logs.
+func OpenEngine(ctx context.Context, url string) (*Engine, error) {
 	address, err := redisurl.Parse(url)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", sharedlog.ErrUnfit, err)

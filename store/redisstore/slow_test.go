@@ -2,7 +2,7 @@
 
 // Run with make store-suites.
 
-package redislog
+package redisstore
 
 import (
 	"context"
@@ -143,7 +143,7 @@ func TestLogWithTheLeastRights(t *testing.T) {
 	url := user(t, s, "least", rights...)
 	logtest.Run(t, func(t *testing.T) logtest.Rig {
 		r := rig(t, s.URL()+"?prefix=mine")
-		r.Connect = func() (sharedlog.Engine, error) { return Open(context.Background(), patient(url)) }
+		r.Connect = func() (sharedlog.Engine, error) { return OpenEngine(context.Background(), patient(url)) }
 		return r
 	})
 }

@@ -1,4 +1,4 @@
-package redislog
+package redisstore
 
 import "github.com/sluicehq/sluice/store"
 

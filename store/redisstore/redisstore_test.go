@@ -1,4 +1,4 @@
-package redislog
+package redisstore
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func TestSameAsAList(t *testing.T) {
 // open opens an engine that is closed when the test ends.
 func open(t *testing.T, url string) *Engine {
 	t.Helper()
-	e, err := Open(t.Context(), patient(url))
+	e, err := OpenEngine(t.Context(), patient(url))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func rig(t *testing.T, url string) logtest.Rig {
 		return admin.client.Do(context.Background(), c).Error()
 	}
 	return logtest.Rig{
-		Connect: func() (sharedlog.Engine, error) { return Open(context.Background(), url) },
+		Connect: func() (sharedlog.Engine, error) { return OpenEngine(context.Background(), url) },
 		Lose: func(pool string) error {
 			l := admin.Log(pool).(*log)
 			return eval(l, "for _, k in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', k) end return 1", l.base+"*")
