@@ -58,7 +58,6 @@ type Store struct {
 
 	mu     sync.Mutex
 	pools  map[string]*state
-	kept   map[string]any
 	closed bool
 }
 
@@ -93,7 +92,7 @@ const answerWithin = time.Second
 
 // New returns a store on an engine. Its Close closes the engine.
 func New(engine sharedlog.Engine, opts ...Option) *Store {
-	s := &Store{engine: engine, clock: systemClock(), touch: store.BeatEvery, patience: answerWithin, leastLog: leastLog, pools: map[string]*state{}, kept: map[string]any{}}
+	s := &Store{engine: engine, clock: systemClock(), touch: store.BeatEvery, patience: answerWithin, leastLog: leastLog, pools: map[string]*state{}}
 	for _, o := range opts {
 		o(s)
 	}
@@ -152,17 +151,6 @@ func (s *Store) Close() error {
 		errs = append(errs, st.close())
 	}
 	return errors.Join(append(errs, s.engine.Close())...)
-}
-
-// Keep implements [store.Shelf].
-func (s *Store) Keep(name string, value any) any {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if old, ok := s.kept[name]; ok {
-		return old
-	}
-	s.kept[name] = value
-	return value
 }
 
 // Secret implements [store.Secrets].
