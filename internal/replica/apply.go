@@ -34,7 +34,7 @@ func (r *Replica) apply(e sharedlog.Entry) (done Applied) {
 	}
 	p, machine, ms := r.sender(&h, &done)
 	before := r.Now()
-	now := r.clock.advance(e.Stamp, machine, ms*1000, len(r.processes) > 0)
+	now := r.clock.advance(e.Stamp, machine, ms*1000, r.others(p))
 	r.pass(before, now, p)
 	if done.Err != nil {
 		return done
@@ -92,6 +92,12 @@ func (r *Replica) sender(h *head, done *Applied) (p *process, machine uint64, ms
 		return nil, 0, 0
 	}
 	return p, p.machine, ms
+}
+
+// others reports whether there are members besides p.
+func (r *Replica) others(p *process) bool {
+	n := len(r.processes)
+	return n > 1 || n == 1 && r.processes[0] != p
 }
 
 // carryOut carries out the decoded requests of a process.
@@ -192,6 +198,6 @@ func (r *Replica) slot(at uint32) *check { return &r.checks[at*2654435761>>22] }
 // the position and the time move.
 func (r *Replica) Skip(e sharedlog.Entry) {
 	r.errs, r.decided = r.errs[:0], r.decided[:0]
-	r.clock.advance(e.Stamp, 0, 0, len(r.processes) > 0)
+	r.clock.advance(e.Stamp, 0, 0, r.others(nil))
 	r.conclude(e.At.Offset, &Applied{Err: ErrPoisoned})
 }

@@ -21,9 +21,9 @@ import (
 // shows in all machines that were there before it. If they agree for some seconds, the line from stamps to pool time is
 // drawn anew.
 //
-// A machine that is new in the log can bear no witness. It confirms what the stamps say, except a gap so long that some
-// member should have shown itself within it. That is owed: one of the older machines confirms or denies it, or else
-// none of them is alive.
+// A machine that is new in the log can bear no witness: it has no offset yet, or one from few entries, all of which may
+// have been late. It confirms what the stamps say, except a gap so long that some other process should have shown itself
+// within it. That is owed: an older machine confirms or denies it, or else none of them is alive.
 //
 // All times are microseconds. A clock is a pure function of what it was told.
 type clock struct {
@@ -31,6 +31,7 @@ type clock struct {
 	stamp int64 // the latest
 	line  int64 // what to add to a stamp
 
+	sure      int64 // pool time when a machine last confirmed the line
 	disputed  int64 // entries in a row that denied the line
 	disputeAt int64 // pool time of the first of them
 	excess    int64 // by how much all of them denied it
@@ -47,6 +48,7 @@ type machine struct {
 	offset int64 // of pool time from its readings: the least
 	at     int64 // reading up to which offset has grown
 	since  int64 // pool time of its first entry
+	count  int64 // of its entries, up to agreeing
 	seen   int64 // pool time of its latest entry
 
 	late     int64 // entries in a row whose bound was before the pool's time
@@ -60,7 +62,7 @@ const (
 	// An offset grows by one part of this of the time that passes.
 	driftPart = 128
 	// agreeing is how many entries, within how long at least, show that the line or an offset is wrong.
-	agreeing    = 4
+	agreeing    = 8
 	agreeWithin = 2_000_000
 	// mostGap is the longest time between two entries that a new machine can confirm while others should be alive.
 	mostGap = int64(store.BeatEvery/time.Microsecond) + 500_000
@@ -75,11 +77,11 @@ const (
 func (c *clock) begun() bool { return c.now != 0 }
 
 // advance returns the pool's time at an entry. machine is 0 if the entry does not say whose it is. reading is of its
-// monotonic clock. watched reports whether there are processes that would have shown themselves if time had passed.
+// monotonic clock. watched reports whether there are other processes, which would have shown themselves if much time had passed.
 func (c *clock) advance(stamp store.Time, machine uint64, reading int64, watched bool) store.Time {
 	s := min(max(int64(stamp), 1), latestTime)
 	if !c.begun() {
-		c.now, c.stamp = s, s
+		c.now, c.stamp, c.sure = s, s, s
 		c.sample(machine, reading)
 		return store.Time(c.now)
 	}
@@ -92,7 +94,7 @@ func (c *clock) advance(stamp store.Time, machine uint64, reading int64, watched
 	if c.owed > 0 && c.now >= c.owedAt+sessionLife {
 		c.pay(c.owed)
 	}
-	if m := c.find(machine); m != nil {
+	if m := c.find(machine); m != nil && (m.count >= agreeing || !watched) {
 		c.witness(m, reading)
 	} else {
 		c.believe(gap, watched)
@@ -124,7 +126,11 @@ func (c *clock) witness(m *machine, reading int64) {
 		c.excess = min(c.excess, excess)
 	}
 	m.lag(bound < c.now, reading, c.now)
-	c.now = max(c.now, min(want, bound))
+	// A little time needs no witness, so that the late entries of one machine do not matter among those of others.
+	c.now = max(c.now, min(want, max(bound, c.sure+tolerance)))
+	if c.disputed == 0 {
+		c.sure = want
+	}
 	if c.disputed >= agreeing && c.now >= c.disputeAt+agreeWithin {
 		c.line -= c.excess
 		c.disputed = 0
@@ -156,8 +162,12 @@ func (m *machine) lag(behind bool, reading, now int64) {
 	}
 }
 
-// believe moves the pool's time by what stamps claim since the latest entry.
+// believe moves the pool's time by what stamps claim since the latest entry, without a witness.
 func (c *clock) believe(gap int64, watched bool) {
+	if c.disputed > 0 && c.now >= c.disputeAt+sessionLife { // who disputed it is silent
+		c.line = c.now - c.stamp + gap
+		c.disputed = 0
+	}
 	want := c.stamp + c.line
 	if gap <= mostGap || !watched {
 		c.now = max(c.now, min(want, c.now+gap))
@@ -188,6 +198,9 @@ func (c *clock) sample(id uint64, reading int64) {
 		return
 	}
 	i, known := c.search(id)
+	if c.disputed > 0 && (!known || c.machines[i].count < agreeing) {
+		return // the pool's time may be late
+	}
 	if !known {
 		c.forget()
 		if len(c.machines) >= maxMachines {
@@ -197,7 +210,9 @@ func (c *clock) sample(id uint64, reading int64) {
 		c.machines = slices.Insert(c.machines, i, machine{id: id, offset: c.now - reading, at: reading, since: c.now})
 	}
 	m := &c.machines[i]
+	m.grow(reading)
 	m.offset = min(m.offset, c.now-reading)
+	m.count = min(m.count+1, agreeing)
 	m.seen = c.now
 }
 

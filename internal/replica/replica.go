@@ -81,7 +81,7 @@ func (r *Replica) Wake() (at store.Time, session uint64) {
 	if r.pool == nil {
 		return 0, 0
 	}
-	return r.pool.Wake(), 0
+	return r.pool.Wake(), r.pool.Next().Session
 }
 
 // Hash returns a hash of all decisions so far.
