@@ -390,7 +390,7 @@ func (st *state) noteWaiting(ops []store.Op) {
 	for i := range ops {
 		op := &ops[i]
 		if op.Result.State == store.Waiting && replica.ProcessOf(op.Result.ID.Session) == st.process {
-			st.waiting[op.Result.ID] = struct{}{}
+			st.waiting[op.Result.ID] = op.Spent || st.waiting[op.Result.ID]
 		} else if len(st.waiting) > 0 {
 			delete(st.waiting, op.ID)
 		}

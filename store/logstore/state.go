@@ -44,17 +44,19 @@ type state struct {
 	clock    estimate
 	sessions map[uint64]*handle
 	lastSess uint64
-	waiting  map[store.ID]struct{} // requests of this process that were left waiting
-	told     []store.ID            // of them, those that were decided since and have to be told
-	rung     map[uint64]struct{}   // other processes that have to be woken
-	wakeAt   store.Time            // what the replica waits for, as other processes know it
-	timer    *time.Timer
-	timerAt  store.Time // 0: not set
-	looked   time.Duration
-	shot     int64 // size of the latest snapshot
-	shooting bool  // one is being written
-	upkeep   bool  // keepUp runs
-	closed   bool
+	waiting  map[store.ID]bool // requests of this process that were left waiting; true: spent with their grant
+	// collected has grants of this process that their callers do not know of yet, see collect.
+	collected map[store.ID]store.Result
+	told      []store.ID          // of them, those that were decided since and have to be told
+	rung      map[uint64]struct{} // other processes that have to be woken
+	wakeAt    store.Time          // what the replica waits for, as other processes know it
+	timer     *time.Timer
+	timerAt   store.Time // 0: not set
+	looked    time.Duration
+	shot      int64 // size of the latest snapshot
+	shooting  bool  // one is being written
+	upkeep    bool  // keepUp runs
+	closed    bool
 
 	crowded   atomic.Bool
 	listening atomic.Bool
@@ -65,8 +67,9 @@ func newState(s *Store, name string) *state {
 	st := &state{
 		store: s, name: name, log: s.engine.Log(name), process: process,
 		writer: replica.NewWriter(replica.Identity{Process: process, Machine: s.clock.Machine}),
-		rep:    replica.New(), sessions: map[uint64]*handle{}, waiting: map[store.ID]struct{}{}, rung: map[uint64]struct{}{},
-		poison: map[place]bool{},
+		rep:    replica.New(), sessions: map[uint64]*handle{}, waiting: map[store.ID]bool{}, rung: map[uint64]struct{}{},
+		collected: map[store.ID]store.Result{},
+		poison:    map[place]bool{},
 	}
 	st.life, st.end = context.WithCancel(context.Background())
 	return st
@@ -128,6 +131,13 @@ func (st *state) leave(h *handle) error {
 			delete(st.waiting, id)
 		}
 	}
+	var undo []store.Op
+	for id := range st.collected {
+		if id.Session == h.session {
+			delete(st.collected, id)
+			undo = append(undo, store.Op{Kind: store.OpCancel, ID: id})
+		}
+	}
 	st.mu.Unlock()
 	r := st.newRequest()
 	r.Request = replica.Request{Kind: replica.Close, Session: h.session}
@@ -136,6 +146,9 @@ func (st *state) leave(h *handle) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
+	if len(undo) > 0 {
+		_ = st.doOps(ctx, h.session, undo)
+	}
 	err := st.do(ctx, r)
 	if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
 		return nil // the others see before long that the process is gone

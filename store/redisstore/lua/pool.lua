@@ -21,14 +21,14 @@ local function begin()
   slabOf("L", 14, {}), slabOf("M", 17, {}), slabOf("A'", 384, {}), slabOf("B'", 10, {}),
   slabOf("C'", 3, {}), slabOf("D'", 7, {}), slabOf("E'", 105, {'slot'}), slabOf("F'", 8, {}),
   slabOf("G'", 23, {'ring'}), slabOf("H'", 115, {}), slabOf("I'", 7, {}), slabOf('counts', 15, {}),
-  slabOf('once', 173, {'slots'}), slabOf('past', 3, {'week'}), slabOf('sum', 14, {}), slabOf('cfg', 109, {}, true),
+  slabOf('once', 173, {'slots'}), slabOf('past', 3, {'week'}), slabOf('sum', 14, {}), slabOf('cfg', 110, {}, true),
   slabOf('tree', 1, {}),
  }
  useSlabs(known.slabs)
  S_insts.kept = true
  cfg = ld(S_cfg, '')
  S_tickets.n = 35 + 5 * cfg[4]
- S_qlanes.n = 33 + 39 * cfg[109]
+ S_qlanes.n = 33 + 39 * cfg[110]
 end
 local largest = 31
 local alone = {__index = function(t, i)
@@ -97,11 +97,11 @@ F.flat_Tree_priority = function()
  tree[1] = (tree[1] + 1) % 1048576
  return tree[1] * 2654435761 % 4294967296
 end
-F.pool_Pool_Apply = function(now_, ops) -- internal/pool/pool.go:259
+F.pool_Pool_Apply = function(now_, ops) -- internal/pool/pool.go:260
  F.pool_Pool_begin(now_, #ops > 0)
  F.pool_Pool_carryOut(ops)
 end
-F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:265
+F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:266
  once[1] = once[1] > now_ and once[1] or now_
  if #T[2] > 0 then T[2] = {} end
  if once[1] >= cfg[1] then F.pool_Pool_seeToLots() end
@@ -113,7 +113,7 @@ F.pool_Pool_begin = function(now_, heard) -- internal/pool/pool.go:265
  if once[155] ~= 0 and once[1] >= once[155] then F.pool_Pool_hush() end
  if once[26] ~= 0 then F.pool_Pool_dropStale() end
 end
-F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:309
+F.pool_Pool_carryOut = function(ops) -- internal/pool/pool.go:310
  T[1] = ops
  for i = 0, #ops - 1 do
   if ops[i+1][1] ~= 12 then
@@ -243,7 +243,7 @@ F.pool_Pool_seeToLots = function() -- internal/pool/lots.go:225
   l = F.pool_Pool_lotAt(i)
  end
 end
-F.pool_Pool_turnSecond = function() -- internal/pool/pool.go:298
+F.pool_Pool_turnSecond = function() -- internal/pool/pool.go:299
  local silence = once[1] >= past[3] + 120000000
  if F.pool_history_turn(once[1]) then F.pool_Pool_turnTallies() end
  if silence then F.pool_Pool_enterTallies() end
@@ -324,7 +324,7 @@ F.pool_Pool_dropStale = function() -- internal/pool/pauses.go:135
   i = next_
  end
 end
-F.pool_Pool_apply = function(i) -- internal/pool/pool.go:348
+F.pool_Pool_apply = function(i) -- internal/pool/pool.go:349
  local op = T[1][i+1]
  op[31], op[32], op[33], op[34], op[35], op[36], op[37], op[38], op[39], op[40], op[41], op[42] = 0, op[2], op[3], once[1], 0, 0, 0, 0, "", 0, 0, 0
  local t1_ = op[1]
@@ -369,7 +369,7 @@ F.pool_Pool_wakeAtDue = function() -- internal/pool/serve.go:29
  local at = F.pool_wheel_nextDue(once, 133)
  if at ~= 0 then F.pool_Pool_wakeAt(at) end
 end
-F.pool_Pool_concludeAll = function() -- internal/pool/pool.go:393
+F.pool_Pool_concludeAll = function() -- internal/pool/pool.go:394
  local left = false
  for i = 0, #T[1] - 1 do left = F.pool_Pool_conclude(T[1][i+1]) or left end
  if left then F.pool_Pool_serve() end
@@ -1131,7 +1131,7 @@ F.pool_Pool_gone = function(op) -- internal/pool/sessions.go:100
  if weigh then F.pool_Pool_weigh(once[1]) end
  F.pool_Pool_scheduleWithheld()
 end
-F.pool_refuse = function(op, code, at) -- internal/pool/pool.go:445
+F.pool_refuse = function(op, code, at) -- internal/pool/pool.go:446
  op[31] = 3
  op[37], op[38], op[39], op[40] = code, 0, "", at
 end
@@ -1146,7 +1146,7 @@ F.order_Queue_Wake = function(t) -- internal/order/park.go:45
   F.order_Queue_Unpark(on)
  end
 end
-F.pool_Pool_serveOne = function() -- internal/pool/serve.go:44
+F.pool_Pool_serveOne = function() -- internal/pool/serve.go:65
  once[2] = 0
  once[25] = once[25] + 1
  local again, heads = false, F.order_Queue_Heads((F.pool_Pool_strict()), cfg[52] ~= 0)
@@ -1160,7 +1160,7 @@ F.pool_Pool_serveOne = function() -- internal/pool/serve.go:44
    local tk = S_tickets[t] or ld(S_tickets, t)
    local v = F.pool_Pool_pausesAllow(tk[12], tk[14])
    if v[1] == 0 then
-    F.pool_Pool_wakeAt(v[4])
+    F.pool_Pool_wakeFor(t, v[4])
     F.order_Queue_Held(h)
     again = F.pool_Pool_passOn(tk) or again
     break
@@ -1181,7 +1181,7 @@ F.pool_Pool_serveOne = function() -- internal/pool/serve.go:44
    do
     local at = F.pool_Pool_keptFromAny(tk)
     if at ~= 0 then
-     F.pool_Pool_wakeAt(min(at, once[1] + 10000000))
+     F.pool_Pool_wakeFor(t, min(at, once[1] + 10000000))
      F.order_Queue_Held(h)
      again = F.pool_Pool_passOn(tk) or again
      break
@@ -1190,7 +1190,7 @@ F.pool_Pool_serveOne = function() -- internal/pool/serve.go:44
    local at = F.pool_Pool_lacksShared(tk)
    if at ~= 0 then
     if cfg[52] ~= 0 then at = min(at, once[1] + 10000000) end
-    F.pool_Pool_wakeAt(at)
+    F.pool_Pool_wakeFor(t, at)
     F.pool_Pool_claim(tk)
     F.order_Queue_Close(h, once[25])
     F.pool_Pool_limitsBind(tk, 9)
@@ -1215,7 +1215,7 @@ F.pool_wheel_nextDue = function(w, w_o) -- internal/pool/wheel.go:153
  if s == 0 then return 0 end
  return max(s, w[w_o+1] + 1) * 100000
 end
-F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:405
+F.pool_Pool_conclude = function(op) -- internal/pool/pool.go:406
  local r, r_o = op, 30
  if once[26] ~= 0 then r[r_o+11] = (F.pool_Pool_holding(op, 1)) and 1 or 0 end
  if r[r_o+1] ~= 2 then return false end
@@ -1922,7 +1922,7 @@ F.pool_Pool_want = function(tk, amounts, force) -- internal/pool/acquire.go:94
  end
  return -1, fits
 end
-F.pool_Pool_refuseTooLarge = function(op, limit) -- internal/pool/pool.go:451
+F.pool_Pool_refuseTooLarge = function(op, limit) -- internal/pool/pool.go:452
  F.pool_refuse(op, 6, 0)
  op[39] = (S_limits[limit+1] or ld(S_limits, limit+1))[1]
 end
@@ -2590,7 +2590,7 @@ F.order_Queue_Heads = function(strict, each) -- internal/order/heads.go:37
  return T[3]
 end
 F.pool_Pool_strict = function() return F.pool_Pool_strictFrom(2) end -- internal/pool/pauses.go:175
-F.pool_Pool_findRival = function(heads) -- internal/pool/serve.go:102
+F.pool_Pool_findRival = function(heads) -- internal/pool/serve.go:123
  once[10] = 0
  if cfg[52] == 0 or cfg[28] == 0 then return 0 end
  local t2_ = heads
@@ -2608,18 +2608,23 @@ F.pool_Pool_findRival = function(heads) -- internal/pool/serve.go:102
  return 0
 end
 F.order_Queue_Ticket = function(w) return (S_qwaiters[w] or ld(S_qwaiters, w))[4] end -- internal/order/queue.go:208
+F.pool_Pool_wakeFor = function(t, at) -- internal/pool/serve.go:43
+ local before = once[2]
+ F.pool_Pool_wakeAt(at)
+ if once[2] ~= before then cfg[85] = t end
+end
 F.order_Queue_Held = function(h) -- internal/order/heads.go:116
  local t1_ = T[4]
  t1_[#t1_+1] = copy_(h, 0, 6)
 end
-F.pool_Pool_passOn = function(tk) -- internal/pool/serve.go:122
+F.pool_Pool_passOn = function(tk) -- internal/pool/serve.go:143
  local any = false
  if tk[28] == 0 then return false end
  tk[28] = 0
  for k = 0, tk[25] - 1 do any = F.pool_Pool_changed(tk, (k)*5+35) or any end
  return any
 end
-F.pool_Pool_tooBig = function(tk) -- internal/pool/serve.go:135
+F.pool_Pool_tooBig = function(tk) -- internal/pool/serve.go:156
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   local in_ = S_insts[c[c_o+4]] or ld(S_insts, c[c_o+4])
@@ -2627,7 +2632,7 @@ F.pool_Pool_tooBig = function(tk) -- internal/pool/serve.go:135
  end
  return -1
 end
-F.pool_Pool_dismiss = function(t, tk, limit) -- internal/pool/serve.go:146
+F.pool_Pool_dismiss = function(t, tk, limit) -- internal/pool/serve.go:167
  if tk[18] > 0 then F.pool_Pool_refuseTooLarge(T[1][(tk[18] - 1)+1], limit)
  else
   local t1_ = T[2]
@@ -2636,7 +2641,7 @@ F.pool_Pool_dismiss = function(t, tk, limit) -- internal/pool/serve.go:146
  F.pool_Pool_leaveQueue(tk)
  F.pool_Pool_end(t, tk)
 end
-F.pool_Pool_lacksOwn = function(tk) -- internal/pool/serve.go:158
+F.pool_Pool_lacksOwn = function(tk) -- internal/pool/serve.go:179
  local on, at = 0, 0
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2686,7 +2691,7 @@ F.pool_Pool_keptFromAny = function(tk) -- internal/pool/stock.go:118
  end
  return at
 end
-F.pool_Pool_lacksShared = function(tk) -- internal/pool/serve.go:178
+F.pool_Pool_lacksShared = function(tk) -- internal/pool/serve.go:199
  local at = 0
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -2704,7 +2709,7 @@ F.pool_Pool_lacksShared = function(tk) -- internal/pool/serve.go:178
  end
  return at
 end
-F.pool_Pool_claim = function(tk) -- internal/pool/serve.go:223
+F.pool_Pool_claim = function(tk) -- internal/pool/serve.go:244
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
   if band(cfg[61], (1 * 2^(c[c_o+5]))) ~= 0 then
@@ -2729,7 +2734,7 @@ F.pool_Pool_limitsBind = function(who, who_o) -- internal/pool/pauses.go:165
   i = (S_gates[i] or ld(S_gates, i))[41]
  end
 end
-F.pool_Pool_admit = function(t) -- internal/pool/serve.go:240
+F.pool_Pool_admit = function(t) -- internal/pool/serve.go:261
  local tk = S_tickets[t] or ld(S_tickets, t)
  local costs = F.pool_Pool_costs(tk)
  F.order_Queue_Granted(tk[17], costs)
@@ -2761,7 +2766,7 @@ F.pool_Pool_holding = function(id, id_o) -- internal/pool/pauses.go:206
  end
  return false
 end
-F.pool_Pool_why = function(t) -- internal/pool/serve.go:278
+F.pool_Pool_why = function(t) -- internal/pool/serve.go:299
  local reason, least, tk, code, on = {0,0,"",0}, 0, S_tickets[t] or ld(S_tickets, t), 2, -1
  local policy, policyOn, at, unknown, ahead = 0, -1, once[1], false, F.order_Queue_Ahead(tk[17], cfg[52] ~= 0)
  for k = 0, tk[25] - 1 do
@@ -3195,7 +3200,7 @@ F.pool_Pool_setPart = function(limit, part) -- internal/pool/members.go:327
  local t1_ = (S_defs[limit+1] or ld(S_defs, limit+1))
  once[limit+158], t1_[9] = part, part
  once[157] = once[157] + 1
- cfg[85] = once[157]
+ cfg[86] = once[157]
  once[9] = 1
 end
 F.meter_Meter_Rerate = function(m, d) -- internal/meter/withheld.go:34
@@ -3589,7 +3594,7 @@ F.meter_Meter_Believe = function(m, d, used) -- internal/meter/observe.go:86
  return true
 end
 F.pool_Pool_sample = function(in_, d, r, remaining, own) -- internal/pool/learn.go:107
- if not ((d[1] == 2 and in_[8] ~= 0)) or cfg[87] == 0 then return end
+ if not ((d[1] == 2 and in_[8] ~= 0)) or cfg[88] == 0 then return end
  local st = F.pool_Pool_stockOf(in_)
  F.policy_Breaker_Sample(st, 9, (F.pool_Pool_rule()), once[1], remaining, in_[4] + own)
  F.pool_Pool_judgeStock(st, in_, F.meter_Meter_Room(in_, d, r))
@@ -4062,7 +4067,7 @@ F.order_Queue_spotOf = function(on, lane) -- internal/order/park.go:92
  indexAdd(X.spotIx, h, i)
  return i
 end
-F.pool_inst_begin = function(in_, pass) if in_[20] ~= pass then in_[20], in_[21], in_[14] = pass, 0, 0 end end -- internal/pool/serve.go:214
+F.pool_inst_begin = function(in_, pass) if in_[20] ~= pass then in_[20], in_[21], in_[14] = pass, 0, 0 end end -- internal/pool/serve.go:235
 F.meter_Meter_ReadyAt = function(m, d, r, t, need) -- internal/meter/ready.go:8
  if m[1] == 0 then return t end
  local at = F.meter_Meter_readyWithin(m, d, r, t, need, (((r == nil or r[5] == 0) and m[1] or F.meter_Meter_less(m, r[5])) - ((d[9] == 0) and 0 or quo(mul(m[1], d[9]), 4096))))
@@ -4115,12 +4120,12 @@ end
 F.order_Share = function(amount, ahead) -- internal/order/ahead.go:84
  return mul((amount - fmod(amount, 1024)) / 1024, ahead) + quo(mul(fmod(amount, 1024), ahead), 1024)
 end
-F.pool_Pool_estimate = function(in_, d, r, before, need) -- internal/pool/serve.go:263
+F.pool_Pool_estimate = function(in_, d, r, before, need) -- internal/pool/serve.go:284
  local at = F.meter_Meter_Estimate(in_, d, r, once[1], before, need, F.pool_Pool_backWithin(in_, d))
  if d[9] ~= 0 then at = min(at, once[156] > once[1] and once[156] or once[1]) end
  return at
 end
-F.pool_depends = function(in_, d, r, now_, amount) -- internal/pool/serve.go:272
+F.pool_depends = function(in_, d, r, now_, amount) -- internal/pool/serve.go:293
  return d[9] == 0 and F.pool_inst_room(in_, d, r, amount) < amount and F.pool_inst_readyAt(in_, d, r, now_, amount) >= 9007199254740992
 end
 F.pool_holdCode = function(ph) -- internal/pool/pauses.go:311
@@ -4328,7 +4333,7 @@ F.pool_caller_uncount = function(c, waited, retry) -- internal/pool/callers.go:7
 end
 F.meter_Ring_live = function(r, d, bound) return ((bound - fmod(bound, d[5])) / d[5]) >= r[1] end -- internal/meter/ring.go:142
 F.pool_Pool_mostMeters = function(limit) -- internal/pool/crowd.go:31
- local most = cfg[89]
+ local most = cfg[90]
  if most == 0 then most = 10000 end
  if band((S_limits[limit+1] or ld(S_limits, limit+1))[7], bnot(20)) == 0 then
   most = max((most - fmod(most, 10)) / 10, 1)
@@ -4430,12 +4435,12 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r) -- internal/pool/stock
   if cfg[31] ~= 0 then light[2] = 0 end
   keep(10, light, in_[8])
  end
- if cfg[90] > 0 then
-  sinking[1] = F.policy_Part(size, cfg[90])
+ if cfg[91] > 0 then
+  sinking[1] = F.policy_Part(size, cfg[91])
   keep(12, sinking, in_[8])
  end
- if cfg[91] ~= 0 and (tk[24] > 0 or not F.pool_Pool_amber(in_, d, room, size)) then
-  local s = {max(size - in_[9], 0),cfg[92],cfg[93],cfg[94],cfg[95],cfg[96],cfg[97],cfg[98],cfg[99],st[2],st[3],st[4],st[5],st[6],st[7],st[8],st[9],bor(F.pool_Pool_living(), (1 * 2^(tk[24])))}
+ if cfg[92] ~= 0 and (tk[24] > 0 or not F.pool_Pool_amber(in_, d, room, size)) then
+  local s = {max(size - in_[9], 0),cfg[93],cfg[94],cfg[95],cfg[96],cfg[97],cfg[98],cfg[99],cfg[100],st[2],st[3],st[4],st[5],st[6],st[7],st[8],st[9],bor(F.pool_Pool_living(), (1 * 2^(tk[24])))}
   sinking[1] = F.policy_Shares_Floor(s, tk[24], light[1])
   keep(11, sinking, min(in_[8], F.pool_Pool_nextDeath(tk[24])))
  end
@@ -4447,9 +4452,9 @@ F.pool_Pool_keptOfStock = function(tk, c, c_o, in_, d, r) -- internal/pool/stock
   local opened, eased = in_[8] - d[4], F.policy_Ease(d[4])
   if once[1] < opened + eased then keep(13, (F.policy_EaseFloor(size, opened, eased)), opened + eased) end
  end
- if tk[24] > 0 and cfg[87] > 0 then
+ if tk[24] > 0 and cfg[88] > 0 then
   local b, b_o = F.pool_Pool_judgeStock(st, in_, room)
-  if b[b_o+1] ~= 0 and cfg[88] == 0 then
+  if b[b_o+1] ~= 0 and cfg[89] == 0 then
    keep(14, ({b[b_o+3],max(b[b_o+4] - b[b_o+2], 1),b[b_o+4]}), in_[8])
    if code == 14 then F.policy_Breaker_Press(b, b_o, at) end
   end
@@ -4793,7 +4798,7 @@ F.policy_Breaker_Sample = function(b, b_o, r, t, left, underway) -- internal/pol
  b[b_o+10] = 1
 end
 F.pool_Pool_rule = function() -- internal/pool/stock.go:65
- local b, b_o = cfg, 85
+ local b, b_o = cfg, 86
  return {quo(b[b_o+1], 1000),b[b_o+2],((b[b_o+3] ~= 0) and 1 or 0)}
 end
 F.pool_Pool_judgeStock = function(st, in_, room) -- internal/pool/stock.go:278
@@ -4913,7 +4918,7 @@ F.order_correct = function(start, start_o, finish, finish_o, delta, waits) -- in
 end
 F.order_Queue_partCost = function(l, class, i, cost) -- internal/order/tags.go:33
  local all, here = max((S_qdomains[l[i+4]] or ld(S_qdomains, l[i+4]))[class+3], 1), max(l[(class)*39+70], 1)
- return quo(mul(cost * 256, all), mul(cfg[class+100] > 1 and cfg[class+100] or 1, here))
+ return quo(mul(cost * 256, all), mul(cfg[class+101] > 1 and cfg[class+101] or 1, here))
 end
 F.order_domain_level = function(d) -- internal/order/queue.go:272
  if same(d, 2, ({0,0,0,0,0,0,0,0,0}), 0, 9) then d[1] = d[1] > d[2] and d[1] or d[2] end
@@ -5088,7 +5093,7 @@ F.order_Queue_higher = function(l, class, lead, ahead, above) -- internal/order/
   if i == class or o[o_o+36] == 0 or (above and i > class) then
   elseif cfg[84] == 0 then
    local room = max(finish - o[o_o+(lead)*2+1], 0)
-   sum_ = sum_ + min(quo(mul(room, cfg[i+100]), 256), o[o_o+35])
+   sum_ = sum_ + min(quo(mul(room, cfg[i+101]), 256), o[o_o+35])
   elseif i < class then sum_ = sum_ + o[o_o+35] end
  end
  return sum_
@@ -5233,7 +5238,7 @@ F.pool_Pool_enroll = function(limit, scope, scope_o, i) -- internal/pool/crowd.g
  once[limit+65] = once[limit+65] + 1
  if same(scope, scope_o, (F.pool_Pool_crowdScope(per)), 0, 5) then once[limit+81], once[limit+97] = i, 0 end
 end
-F.pool_Pool_anyKnown = function() -- internal/pool/pool.go:249
+F.pool_Pool_anyKnown = function() -- internal/pool/pool.go:250
  for i = 0, cfg[4] - 1 do if (S_limits[i+1] or ld(S_limits, i+1))[4] > 0 then return true end end
  return false
 end
