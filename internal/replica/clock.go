@@ -82,7 +82,7 @@ func (c *clock) advance(stamp store.Time, machine uint64, reading int64, watched
 	s := min(max(int64(stamp), 1), latestTime)
 	if !c.begun() {
 		c.now, c.stamp, c.sure = s, s, s
-		c.sample(machine, reading)
+		c.sample(machine, reading, 0, false)
 		return store.Time(c.now)
 	}
 	gap := s - c.stamp
@@ -94,13 +94,14 @@ func (c *clock) advance(stamp store.Time, machine uint64, reading int64, watched
 	if c.owed > 0 && c.now >= c.owedAt+sessionLife {
 		c.pay(c.owed)
 	}
-	if m := c.find(machine); m != nil && (m.count >= agreeing || !watched) {
-		c.witness(m, reading)
+	i, known := c.search(machine)
+	if known && (c.machines[i].count >= agreeing || !watched) {
+		c.witness(&c.machines[i], reading)
 	} else {
 		c.believe(gap, watched)
 	}
 	c.now = min(c.now, latestTime)
-	c.sample(machine, reading)
+	c.sample(machine, reading, i, known)
 	return store.Time(c.now)
 }
 
@@ -192,13 +193,9 @@ func (c *clock) pay(owed int64) {
 	}
 }
 
-// sample notes the difference between the pool's time and a reading.
-func (c *clock) sample(id uint64, reading int64) {
-	if id == 0 {
-		return
-	}
-	i, known := c.search(id)
-	if c.disputed > 0 && (!known || c.machines[i].count < agreeing) {
+// sample notes the difference between the pool's time and a reading. The machine is at i, or shall be.
+func (c *clock) sample(id uint64, reading int64, i int, known bool) {
+	if id == 0 || c.disputed > 0 && (!known || c.machines[i].count < agreeing) {
 		return // the pool's time may be late
 	}
 	if !known {
@@ -221,24 +218,15 @@ func (c *clock) forget() {
 	c.machines = slices.DeleteFunc(c.machines, func(m machine) bool { return c.now-m.seen >= machineKept })
 }
 
-func (c *clock) search(id uint64) (int, bool) {
-	return slices.BinarySearchFunc(c.machines, id, func(m machine, id uint64) int {
-		switch {
-		case m.id < id:
-			return -1
-		case m.id > id:
-			return 1
+// search returns where a machine is, or belongs.
+func (c *clock) search(id uint64) (i int, known bool) {
+	to := len(c.machines)
+	for i < to {
+		if mid := (i + to) / 2; c.machines[mid].id < id {
+			i = mid + 1
+		} else {
+			to = mid
 		}
-		return 0
-	})
-}
-
-func (c *clock) find(id uint64) *machine {
-	if id == 0 {
-		return nil
 	}
-	if i, ok := c.search(id); ok {
-		return &c.machines[i]
-	}
-	return nil
+	return i, i < len(c.machines) && c.machines[i].id == id
 }

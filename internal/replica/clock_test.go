@@ -57,8 +57,8 @@ func (w *reality) run() (times []int64, sure, able []bool) {
 	var c clock
 	watched := slices.ContainsFunc(w.moments, func(m moment) bool { return m.machine != w.moments[0].machine })
 	for i, m := range w.moments {
-		known := c.find(m.machine)
-		able = append(able, known != nil && known.count == agreeing)
+		k, known := c.search(m.machine)
+		able = append(able, known && c.machines[k].count == agreeing)
 		times = append(times, int64(c.advance(w.stamp(m.at), m.machine, w.reading(m.machine, m.read), watched)))
 		sure = append(sure, times[i] >= c.stamp+c.line)
 	}

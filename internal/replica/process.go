@@ -70,16 +70,15 @@ const (
 
 // of returns the member with a number in entries.
 func (r *Replica) of(number uint64) *process {
-	i, ok := slices.BinarySearchFunc(r.processes, number, func(p *process, n uint64) int {
-		switch {
-		case p.number < n:
-			return -1
-		case p.number > n:
-			return 1
+	i, to := 0, len(r.processes)
+	for i < to {
+		if mid := (i + to) / 2; r.processes[mid].number < number {
+			i = mid + 1
+		} else {
+			to = mid
 		}
-		return 0
-	})
-	if !ok {
+	}
+	if i == len(r.processes) || r.processes[i].number != number {
 		return nil
 	}
 	return r.processes[i]
