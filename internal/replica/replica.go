@@ -138,6 +138,23 @@ func (r *Replica) IsOpen(session uint64) bool {
 	return p != nil && p.byNumber[uint32(session&MaxSession)] != nil
 }
 
+// Numbered returns the number of the latest ticket that a session asked for; 0 if it is not open.
+func (r *Replica) Numbered(session uint64) uint64 {
+	if p := r.process(ProcessOf(session)); p != nil {
+		return p.base(uint32(session & MaxSession))
+	}
+	return 0
+}
+
+// EachMember calls f for every member, until f returns false.
+func (r *Replica) EachMember(f func(process uint64) bool) {
+	for _, p := range r.processes {
+		if !f(p.id) {
+			return
+		}
+	}
+}
+
 // Members returns the number of members.
 func (r *Replica) Members() int { return len(r.processes) }
 

@@ -93,6 +93,9 @@ func (w *Writer) Append(b []byte, r *Replica, monotonic time.Duration, requests 
 	return b, nil
 }
 
+// Sequence returns the number of the latest entry that Append made.
+func (w *Writer) Sequence() uint16 { return w.seq }
+
 // learn makes the writer's books those of the process, in case that an entry was not carried out.
 func (w *Writer) learn(p *process) {
 	w.current, w.spec = p.current, p.spec

@@ -64,7 +64,7 @@ type Store struct {
 }
 
 // counts tell what happened that should not.
-type counts struct{ snapshots, divergences, poisoned atomic.Int64 }
+type counts struct{ snapshots, divergences, poisoned, losses atomic.Int64 }
 
 var (
 	_ store.Store   = (*Store)(nil)

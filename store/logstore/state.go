@@ -17,16 +17,17 @@ import (
 
 // state is one pool in this process. Its sessions share it.
 type state struct {
-	store   *Store
-	name    string
-	log     sharedlog.Log
-	process uint64
-	writer  *replica.Writer
-	life    context.Context // ends when the pool is no longer used
-	end     context.CancelFunc
-	uses    int            // guarded by the store
-	running sync.WaitGroup // background work
-	opening sync.Mutex     // held while a session opens or closes
+	store    *Store
+	name     string
+	log      sharedlog.Log
+	process  uint64
+	writer   *replica.Writer
+	life     context.Context // ends when the pool is no longer used
+	end      context.CancelFunc
+	uses     int            // guarded by the store
+	running  sync.WaitGroup // background work
+	opening  sync.Mutex     // held while a session opens or closes
+	listened time.Duration  // the uptime of the latest attempt to listen; opening guards it
 
 	line     line
 	requests sync.Pool
@@ -36,8 +37,12 @@ type state struct {
 	at       sharedlog.Position // before the next entry
 	parts    []replica.Request
 	flight   flight
-	poison   map[place]bool // entries at which the replica fails
-	reloaded time.Duration  // the uptime of the latest reload after a divergence
+	poison   map[place]bool     // entries at which the replica fails
+	reloaded time.Duration      // the uptime of the latest reload after a divergence
+	before   *replica.Replica   // what was known before an attempt to load the log that is not over; nil: nothing
+	was      sharedlog.Position // where that ended
+	more     *replica.Replica   // knows what the log may lack, see heal.go; nil: it lacks nothing
+	owed     []store.Op         // that the log lacks
 
 	mu       sync.Mutex // guards what follows
 	rep      *replica.Replica
@@ -106,6 +111,9 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 		return nil, err // not recycled: the caller may have left
 	}
 	st.free(r)
+	if !spec.OneShot {
+		st.listenLocked(ctx)
+	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.sessions[h.session] = h

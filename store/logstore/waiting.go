@@ -254,16 +254,20 @@ func mayWait(ops []store.Op) bool {
 
 // listen has other processes' entries wake this one, before a request of it may wait. If that fails, it looks every round.
 func (st *state) listen(ctx context.Context) {
-	if st.listening.Load() {
+	if !st.listening.Load() {
+		st.opening.Lock()
+		defer st.opening.Unlock()
+		st.listenLocked(ctx)
+	}
+}
+
+// listenLocked is listen for callers that hold st.opening.
+func (st *state) listenLocked(ctx context.Context) {
+	up := st.store.clock.Uptime()
+	if st.listening.Load() || st.life.Err() != nil || st.listened != 0 && up-st.listened < rounds {
 		return
 	}
-	st.opening.Lock()
-	defer st.opening.Unlock()
-	if st.listening.Load() || st.life.Err() != nil {
-		return
-	}
-	asked, cancel := context.WithTimeout(ctx, st.patience())
-	defer cancel()
+	st.listened = up
 	heard := make(chan struct{})
 	st.running.Go(func() {
 		woken, err := st.log.Watch(st.life, st.process)
@@ -277,6 +281,8 @@ func (st *state) listen(ctx context.Context) {
 		}
 		st.listening.Store(false)
 	})
+	asked, cancel := context.WithTimeout(ctx, st.patience()/2)
+	defer cancel()
 	select {
 	case <-heard:
 	case <-asked.Done():
