@@ -167,13 +167,12 @@ func (r *Replica) pass(before, now store.Time, but *process) {
 	for range mostSteps {
 		wake, _ := r.Wake()
 		if now >= r.goneDue {
-			p, at := r.firstGone(but, now)
-			if at > now {
-				r.goneDue = at
-			} else if wake == 0 || at <= wake {
+			p, at, due := r.firstGone(but, now)
+			if p != nil && at <= now && (wake == 0 || at <= wake) {
 				r.declareGone(p, max(at, now-mostBack))
 				continue
 			}
+			r.goneDue = due
 		}
 		if wake == 0 || wake >= now {
 			return

@@ -36,6 +36,7 @@ type Replica struct {
 	rules     int        // by which the pool decides; 0 before the first process
 	numbers   uint64     // of processes that have ever joined
 	processes []*process // by number
+	byID      map[uint64]*process
 	departed  []departed // the oldest first
 	hash      uint64     // of what the pool's hash does not cover
 
@@ -105,9 +106,9 @@ func (r *Replica) Fork() *Replica {
 	}
 	f.clock.machines = slices.Clone(r.clock.machines)
 	f.departed = slices.Clone(r.departed)
-	f.processes = make([]*process, len(r.processes))
-	for i, p := range r.processes {
-		f.processes[i] = p.clone()
+	f.processes, f.byID = nil, nil
+	for _, p := range r.processes {
+		f.add(p.clone())
 	}
 	f.decode, f.errs, f.decided = decoder{}, nil, nil
 	return &f

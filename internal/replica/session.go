@@ -1,12 +1,16 @@
 package replica
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/sluicehq/sluice/internal/oplog"
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
 )
+
+// maxSessions bounds the open sessions of one process.
+const maxSessions = 1 << 16
 
 // session is an open session of a process.
 type session struct {
@@ -65,6 +69,9 @@ func (r *Replica) isAlone(p *process, restates bool) bool {
 func (r *Replica) open(p *process, number uint32, spec *store.Spec) (err error) {
 	now := r.Now()
 	s := p.byNumber[number]
+	if s == nil && len(p.sessions) >= maxSessions {
+		return fmt.Errorf("the process has %d sessions open: at most %d", len(p.sessions), maxSessions)
+	}
 	if s != nil {
 		before := s.states
 		s.states = nil

@@ -272,8 +272,8 @@ func (r *Replica) read(in *reader, texts []string) {
 	}
 	p.current = uint32(in.most(MaxSession))
 	p.readBooks(in, text)
-	r.processes = append(r.processes, p)
-	for range in.count(MaxSession, 3) {
+	r.add(p)
+	for range in.count(maxSessions, 3) {
 		s := &session{number: in.session(), base: in.uvarint()}
 		if code := text(); code != "" {
 			spec, err := oplog.DecodeSpec([]byte(code))
