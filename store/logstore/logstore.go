@@ -114,7 +114,7 @@ func (s *Store) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 	}
 	st := s.pools[spec.Name]
 	if st == nil {
-		st = newState(s, spec.Name)
+		st = newState(s, spec.Name, spec.OneShot)
 		s.pools[spec.Name] = st
 	}
 	st.uses++
@@ -211,7 +211,7 @@ func (s *Store) Pools(ctx context.Context) (list store.Listing, err error) {
 
 // stated returns the spec of a pool as it was stated, and whether the pool exists.
 func (s *Store) stated(ctx context.Context, name string) (spec store.Spec, exists bool, err error) {
-	st := newState(s, name)
+	st := newState(s, name, true)
 	defer st.stop()
 	if err := st.load(ctx); err != nil {
 		return spec, false, unavailable(err)

@@ -67,11 +67,11 @@ type state struct {
 	listening atomic.Bool
 }
 
-func newState(s *Store, name string) *state {
+func newState(s *Store, name string, oneShot bool) *state {
 	process := replica.ProcessID(rand.Uint64()) //nolint:gosec // it names, it guards nothing
 	st := &state{
 		store: s, name: name, log: s.engine.Log(name), process: process,
-		writer: replica.NewWriter(replica.Identity{Process: process, Machine: s.clock.Machine}),
+		writer: replica.NewWriter(replica.Identity{Process: process, Machine: s.clock.Machine, OneShot: oneShot}),
 		rep:    replica.New(), sessions: map[uint64]*handle{}, waiting: map[store.ID]bool{}, rung: map[uint64]struct{}{},
 		collected: map[store.ID]store.Result{},
 		poison:    map[place]bool{},
