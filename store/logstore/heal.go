@@ -13,8 +13,8 @@ import (
 
 // A log can be lost, or its end: by a FLUSHALL, a restart without persistence, a failover. Every process that was there has
 // the state. They post how much they know, wait a moment for each other, and the one that knows most begins a new
-// incarnation of the log with its snapshot. The others load it. One that comes later and knows more, because it was stopped
-// meanwhile, loads it too, and states what the new log lacks: its requests, by force, and what was charged.
+// incarnation of the log with its snapshot. The others load it, and state what it lacks of what they knew: their requests, by
+// force, and what was charged. Mostly that is nothing; one that was stopped meanwhile may know more.
 
 const (
 	// postWait is how long survivors wait for each other.
@@ -104,14 +104,14 @@ func call[T any](st *state, do func(ctx context.Context) (T, error)) (T, error) 
 
 // compare notes what the replica that was loaded may lack of what this process knew before, and what has become of the entry
 // under way.
-func (st *state) compare(origin sharedlog.Position) {
+func (st *state) compare() {
 	before, was := st.before, st.was
 	st.before = nil
 	if before == nil {
 		return
 	}
-	if was.Incarnation != st.at.Incarnation && origin.Compare(was) < 0 && st.more == nil {
-		st.more = before
+	if was.Incarnation != st.at.Incarnation && st.more == nil {
+		st.more = before // also if it seems to know less: after a lost end, others may have gone on where this process had not been
 	}
 	f := &st.flight
 	if !f.under || f.done || f.err != nil {

@@ -43,7 +43,7 @@ func (st *state) load(context.Context) error {
 		}
 	}
 	st.loaded = true
-	st.compare(got.Origin)
+	st.compare()
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if up := st.store.clock.Uptime(); st.clock.at == 0 {
