@@ -23,7 +23,8 @@ import (
 //
 // A machine that is new in the log can bear no witness: it has no offset yet, or one from few entries, all of which may
 // have been late. It confirms what the stamps say, except a gap so long that some other process should have shown itself
-// within it. That is owed: an older machine confirms or denies it, or else none of them is alive.
+// within it. Of that it confirms what its own clock has seen. The rest is owed: an older machine confirms or denies it, or
+// else none of them is alive.
 //
 // All times are microseconds. A clock is a pure function of what it was told.
 type clock struct {
@@ -95,10 +96,15 @@ func (c *clock) advance(stamp store.Time, machine uint64, reading int64, watched
 		c.pay(c.owed)
 	}
 	i, known := c.search(machine)
-	if known && (c.machines[i].count >= agreeing || !watched) {
+	switch {
+	case !known:
+		c.believe(gap, watched, 0)
+	case watched && c.machines[i].count < agreeing:
+		m := &c.machines[i]
+		m.grow(reading)
+		c.believe(gap, watched, reading+m.offset+tolerance)
+	default:
 		c.witness(&c.machines[i], reading)
-	} else {
-		c.believe(gap, watched)
 	}
 	c.now = min(c.now, latestTime)
 	c.sample(machine, reading, i, known)
@@ -163,8 +169,9 @@ func (m *machine) lag(behind bool, reading, now int64) {
 	}
 }
 
-// believe moves the pool's time by what stamps claim since the latest entry, without a witness.
-func (c *clock) believe(gap int64, watched bool) {
+// believe moves the pool's time by what stamps claim since the latest entry, without a witness. own is the pool's time by
+// the clock of the machine, if it had entries before.
+func (c *clock) believe(gap int64, watched bool, own int64) {
 	if c.disputed > 0 && c.now >= c.disputeAt+sessionLife { // who disputed it is silent
 		c.line = c.now - c.stamp + gap
 		c.disputed = 0
@@ -174,8 +181,8 @@ func (c *clock) believe(gap int64, watched bool) {
 		c.now = max(c.now, min(want, c.now+gap))
 		return
 	}
-	c.now = max(c.now, min(want, c.now+mostGap))
-	if more := min(want-c.now, gap-mostGap); more > 0 {
+	c.now = max(c.now, min(want, max(c.now+mostGap, own)))
+	if more := want - c.now; more > 0 && c.disputed == 0 {
 		c.line -= more
 		c.owed += more
 		c.owedAt = c.now

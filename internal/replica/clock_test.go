@@ -251,3 +251,13 @@ func TestALongGapIsBelievedIfNobodyIsAlive(t *testing.T) {
 		t.Errorf("alone: %d us off", int64(now)-began-at)
 	}
 }
+
+func TestALongGapIsConfirmedByAMachineWithFewEntries(t *testing.T) {
+	t.Parallel()
+	var c clock
+	for at, step := range []int64{0, 1, sec, 3600 * sec, 3601 * sec} {
+		if now := c.advance(store.Time(began+step), uint64(at%2+1), step/ms*ms, true); int64(now) != began+step {
+			t.Errorf("%d us off", int64(now)-began-step)
+		}
+	}
+}
