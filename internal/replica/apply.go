@@ -3,7 +3,6 @@ package replica
 import (
 	"fmt"
 
-	"github.com/sluicehq/sluice/internal/flat"
 	"github.com/sluicehq/sluice/internal/sharedlog"
 	"github.com/sluicehq/sluice/store"
 )
@@ -34,7 +33,7 @@ func (r *Replica) apply(e sharedlog.Entry) (done Applied) {
 	}
 	p, machine, ms := r.sender(&h, &done)
 	before := r.Now()
-	now := r.clock.advance(e.Stamp, machine, ms*1000, len(r.processes) > 0)
+	now := r.clock.advance(e.Stamp, machine, ms*1000, r.others(p))
 	r.pass(before, now, p)
 	if done.Err != nil {
 		return done
@@ -94,6 +93,12 @@ func (r *Replica) sender(h *head, done *Applied) (p *process, machine uint64, ms
 	return p, p.machine, ms
 }
 
+// others reports whether there are members besides p.
+func (r *Replica) others(p *process) bool {
+	n := len(r.processes)
+	return n > 1 || n == 1 && r.processes[0] != p
+}
+
 // carryOut carries out the decoded requests of a process.
 func (r *Replica) carryOut(p *process) {
 	d := &r.decode
@@ -117,7 +122,7 @@ func (r *Replica) carryOut(p *process) {
 
 func (r *Replica) outcome(err error) {
 	if err != nil {
-		r.chain(flat.Hash(err.Error()))
+		r.chain(1) // not its text, which another release may word otherwise
 	}
 	r.errs = append(r.errs, err)
 }
@@ -161,13 +166,12 @@ func (r *Replica) pass(before, now store.Time, but *process) {
 	for range mostSteps {
 		wake, _ := r.Wake()
 		if now >= r.goneDue {
-			p, at := r.firstGone(but, now)
-			if at > now {
-				r.goneDue = at
-			} else if wake == 0 || at <= wake {
+			p, at, due := r.firstGone(but, now)
+			if p != nil && at <= now && (wake == 0 || at <= wake) {
 				r.declareGone(p, max(at, now-mostBack))
 				continue
 			}
+			r.goneDue = due
 		}
 		if wake == 0 || wake >= now {
 			return
@@ -192,6 +196,6 @@ func (r *Replica) slot(at uint32) *check { return &r.checks[at*2654435761>>22] }
 // the position and the time move.
 func (r *Replica) Skip(e sharedlog.Entry) {
 	r.errs, r.decided = r.errs[:0], r.decided[:0]
-	r.clock.advance(e.Stamp, 0, 0, len(r.processes) > 0)
+	r.clock.advance(e.Stamp, 0, 0, r.others(nil))
 	r.conclude(e.At.Offset, &Applied{Err: ErrPoisoned})
 }

@@ -21,9 +21,10 @@ import (
 // shows in all machines that were there before it. If they agree for some seconds, the line from stamps to pool time is
 // drawn anew.
 //
-// A machine that is new in the log can bear no witness. It confirms what the stamps say, except a gap so long that some
-// member should have shown itself within it. That is owed: one of the older machines confirms or denies it, or else
-// none of them is alive.
+// A machine that is new in the log can bear no witness: it has no offset yet, or one from few entries, all of which may
+// have been late. It confirms what the stamps say, except a gap so long that some other process should have shown itself
+// within it. Of that it confirms what its own clock has seen. The rest is owed: an older machine confirms or denies it, or
+// else none of them is alive.
 //
 // All times are microseconds. A clock is a pure function of what it was told.
 type clock struct {
@@ -31,6 +32,7 @@ type clock struct {
 	stamp int64 // the latest
 	line  int64 // what to add to a stamp
 
+	sure      int64 // pool time when a machine last confirmed the line
 	disputed  int64 // entries in a row that denied the line
 	disputeAt int64 // pool time of the first of them
 	excess    int64 // by how much all of them denied it
@@ -47,6 +49,7 @@ type machine struct {
 	offset int64 // of pool time from its readings: the least
 	at     int64 // reading up to which offset has grown
 	since  int64 // pool time of its first entry
+	count  int64 // of its entries, up to agreeing
 	seen   int64 // pool time of its latest entry
 
 	late     int64 // entries in a row whose bound was before the pool's time
@@ -60,7 +63,7 @@ const (
 	// An offset grows by one part of this of the time that passes.
 	driftPart = 128
 	// agreeing is how many entries, within how long at least, show that the line or an offset is wrong.
-	agreeing    = 4
+	agreeing    = 8
 	agreeWithin = 2_000_000
 	// mostGap is the longest time between two entries that a new machine can confirm while others should be alive.
 	mostGap = int64(store.BeatEvery/time.Microsecond) + 500_000
@@ -75,12 +78,12 @@ const (
 func (c *clock) begun() bool { return c.now != 0 }
 
 // advance returns the pool's time at an entry. machine is 0 if the entry does not say whose it is. reading is of its
-// monotonic clock. watched reports whether there are processes that would have shown themselves if time had passed.
+// monotonic clock. watched reports whether there are other processes, which would have shown themselves if much time had passed.
 func (c *clock) advance(stamp store.Time, machine uint64, reading int64, watched bool) store.Time {
 	s := min(max(int64(stamp), 1), latestTime)
 	if !c.begun() {
-		c.now, c.stamp = s, s
-		c.sample(machine, reading)
+		c.now, c.stamp, c.sure = s, s, s
+		c.sample(machine, reading, 0, false)
 		return store.Time(c.now)
 	}
 	gap := s - c.stamp
@@ -92,13 +95,19 @@ func (c *clock) advance(stamp store.Time, machine uint64, reading int64, watched
 	if c.owed > 0 && c.now >= c.owedAt+sessionLife {
 		c.pay(c.owed)
 	}
-	if m := c.find(machine); m != nil {
-		c.witness(m, reading)
-	} else {
-		c.believe(gap, watched)
+	i, known := c.search(machine)
+	switch {
+	case !known:
+		c.believe(gap, watched, 0)
+	case watched && c.machines[i].count < agreeing:
+		m := &c.machines[i]
+		m.grow(reading)
+		c.believe(gap, watched, reading+m.offset+tolerance)
+	default:
+		c.witness(&c.machines[i], reading)
 	}
 	c.now = min(c.now, latestTime)
-	c.sample(machine, reading)
+	c.sample(machine, reading, i, known)
 	return store.Time(c.now)
 }
 
@@ -124,7 +133,11 @@ func (c *clock) witness(m *machine, reading int64) {
 		c.excess = min(c.excess, excess)
 	}
 	m.lag(bound < c.now, reading, c.now)
-	c.now = max(c.now, min(want, bound))
+	// A little time needs no witness, so that the late entries of one machine do not matter among those of others.
+	c.now = max(c.now, min(want, max(bound, c.sure+tolerance)))
+	if c.disputed == 0 {
+		c.sure = want
+	}
 	if c.disputed >= agreeing && c.now >= c.disputeAt+agreeWithin {
 		c.line -= c.excess
 		c.disputed = 0
@@ -156,15 +169,20 @@ func (m *machine) lag(behind bool, reading, now int64) {
 	}
 }
 
-// believe moves the pool's time by what stamps claim since the latest entry.
-func (c *clock) believe(gap int64, watched bool) {
+// believe moves the pool's time by what stamps claim since the latest entry, without a witness. own is the pool's time by
+// the clock of the machine, if it had entries before.
+func (c *clock) believe(gap int64, watched bool, own int64) {
+	if c.disputed > 0 && c.now >= c.disputeAt+sessionLife { // who disputed it is silent
+		c.line = c.now - c.stamp + gap
+		c.disputed = 0
+	}
 	want := c.stamp + c.line
 	if gap <= mostGap || !watched {
 		c.now = max(c.now, min(want, c.now+gap))
 		return
 	}
-	c.now = max(c.now, min(want, c.now+mostGap))
-	if more := min(want-c.now, gap-mostGap); more > 0 {
+	c.now = max(c.now, min(want, max(c.now+mostGap, own)))
+	if more := want - c.now; more > 0 && c.disputed == 0 {
 		c.line -= more
 		c.owed += more
 		c.owedAt = c.now
@@ -182,12 +200,11 @@ func (c *clock) pay(owed int64) {
 	}
 }
 
-// sample notes the difference between the pool's time and a reading.
-func (c *clock) sample(id uint64, reading int64) {
-	if id == 0 {
-		return
+// sample notes the difference between the pool's time and a reading. The machine is at i, or shall be.
+func (c *clock) sample(id uint64, reading int64, i int, known bool) {
+	if id == 0 || c.disputed > 0 && (!known || c.machines[i].count < agreeing) {
+		return // the pool's time may be late
 	}
-	i, known := c.search(id)
 	if !known {
 		c.forget()
 		if len(c.machines) >= maxMachines {
@@ -197,7 +214,9 @@ func (c *clock) sample(id uint64, reading int64) {
 		c.machines = slices.Insert(c.machines, i, machine{id: id, offset: c.now - reading, at: reading, since: c.now})
 	}
 	m := &c.machines[i]
+	m.grow(reading)
 	m.offset = min(m.offset, c.now-reading)
+	m.count = min(m.count+1, agreeing)
 	m.seen = c.now
 }
 
@@ -206,24 +225,15 @@ func (c *clock) forget() {
 	c.machines = slices.DeleteFunc(c.machines, func(m machine) bool { return c.now-m.seen >= machineKept })
 }
 
-func (c *clock) search(id uint64) (int, bool) {
-	return slices.BinarySearchFunc(c.machines, id, func(m machine, id uint64) int {
-		switch {
-		case m.id < id:
-			return -1
-		case m.id > id:
-			return 1
+// search returns where a machine is, or belongs.
+func (c *clock) search(id uint64) (i int, known bool) {
+	to := len(c.machines)
+	for i < to {
+		if mid := (i + to) / 2; c.machines[mid].id < id {
+			i = mid + 1
+		} else {
+			to = mid
 		}
-		return 0
-	})
-}
-
-func (c *clock) find(id uint64) *machine {
-	if id == 0 {
-		return nil
 	}
-	if i, ok := c.search(id); ok {
-		return &c.machines[i]
-	}
-	return nil
+	return i, i < len(c.machines) && c.machines[i].id == id
 }

@@ -70,29 +70,22 @@ const (
 
 // of returns the member with a number in entries.
 func (r *Replica) of(number uint64) *process {
-	i, ok := slices.BinarySearchFunc(r.processes, number, func(p *process, n uint64) int {
-		switch {
-		case p.number < n:
-			return -1
-		case p.number > n:
-			return 1
+	i, to := 0, len(r.processes)
+	for i < to {
+		if mid := (i + to) / 2; r.processes[mid].number < number {
+			i = mid + 1
+		} else {
+			to = mid
 		}
-		return 0
-	})
-	if !ok {
+	}
+	if i == len(r.processes) || r.processes[i].number != number {
 		return nil
 	}
 	return r.processes[i]
 }
 
-func (r *Replica) process(id uint64) *process {
-	for _, p := range r.processes {
-		if p.id == id {
-			return p
-		}
-	}
-	return nil
-}
+// process returns the member with an id.
+func (r *Replica) process(id uint64) *process { return r.byID[id] }
 
 // mayJoin returns why a process cannot join, or nil.
 func (r *Replica) mayJoin(h *head) error {
@@ -130,12 +123,21 @@ func (r *Replica) join(p *process) {
 	r.numbers++
 	p.number = r.numbers
 	r.departed = slices.DeleteFunc(r.departed, func(d departed) bool { return d.id == p.id })
-	r.processes = append(r.processes, p)
+	r.add(p)
 	r.settleRules()
+}
+
+func (r *Replica) add(p *process) {
+	if r.byID == nil {
+		r.byID = map[uint64]*process{}
+	}
+	r.byID[p.id] = p
+	r.processes = append(r.processes, p)
 }
 
 // drop ends the membership of a process that has no sessions any more.
 func (r *Replica) drop(p *process) {
+	delete(r.byID, p.id)
 	r.processes = slices.DeleteFunc(r.processes, func(q *process) bool { return q == p })
 	now := r.Now()
 	r.departed = slices.DeleteFunc(r.departed, func(d departed) bool { return d.at+departedKept <= now })
@@ -181,15 +183,18 @@ func (r *Replica) deadline(p *process) store.Time {
 	return max(p.heard, r.awake) + store.Time(sessionLife)
 }
 
-// firstGone returns the member that is gone first, other than but, and when. p is nil if there is no other.
-func (r *Replica) firstGone(but *process, now store.Time) (p *process, at store.Time) {
-	at = now + store.Time(sessionLife)
+// firstGone returns the member, other than but, that is gone first, and when; nil if there is no other. Before due there is
+// none to look for.
+func (r *Replica) firstGone(but *process, now store.Time) (p *process, at, due store.Time) {
+	due = now + store.Time(sessionLife)
 	for _, q := range r.processes {
-		if d := r.deadline(q); q != but && d < at {
+		d := r.deadline(q)
+		if q != but && (p == nil || d < at) {
 			p, at = q, d
 		}
+		due = min(due, d)
 	}
-	return p, at
+	return p, at, due
 }
 
 // declareGone ends a process that was silent for too long: its waiting requests are cancelled, its tied tickets bounded,

@@ -19,7 +19,6 @@ type journal struct {
 	clock    *storetest.Clock
 	offset   int64
 	replicas []*replica.Replica
-	bytes    int64 // of all entries with their frames
 
 	// restoreEvery has the last replica replaced by one from a snapshot, after so many entries.
 	restoreEvery, entries int

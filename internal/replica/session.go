@@ -1,12 +1,16 @@
 package replica
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/sluicehq/sluice/internal/oplog"
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/store"
 )
+
+// maxSessions bounds the open sessions of one process.
+const maxSessions = 1 << 16
 
 // session is an open session of a process.
 type session struct {
@@ -31,9 +35,11 @@ func sizesOf(spec *store.Spec) *statement {
 func (r *Replica) living(p *process, more *store.Spec) (specs []store.Spec) {
 	for _, q := range r.processes {
 		if q != p || more == nil || !more.Restate {
+			var last *statement // most sessions of a process state the same
 			for _, s := range q.sessions {
-				if s.states != nil {
-					specs = append(specs, s.states.spec)
+				if s.states != nil && s.states != last {
+					last = s.states
+					specs = append(specs, last.spec)
 				}
 			}
 		}
@@ -65,6 +71,9 @@ func (r *Replica) isAlone(p *process, restates bool) bool {
 func (r *Replica) open(p *process, number uint32, spec *store.Spec) (err error) {
 	now := r.Now()
 	s := p.byNumber[number]
+	if s == nil && len(p.sessions) >= maxSessions {
+		return fmt.Errorf("the process has %d sessions open: at most %d", len(p.sessions), maxSessions)
+	}
 	if s != nil {
 		before := s.states
 		s.states = nil
@@ -121,7 +130,7 @@ func (r *Replica) open(p *process, number uint32, spec *store.Spec) (err error) 
 // intern returns an equal statement of another session, so that equal ones are kept once.
 func (r *Replica) intern(s *statement) *statement {
 	for _, p := range r.processes {
-		if n := len(p.sessions); n > 0 { // most sessions of a process state the same
+		if n := len(p.sessions); n > 0 {
 			if other := p.sessions[n-1].states; other != nil && other.code == s.code {
 				return other
 			}
@@ -190,7 +199,7 @@ func (r *Replica) leave(p *process) error {
 // settle gives limits the sizes that the open sessions state.
 func (r *Replica) settle(at store.Time) {
 	if err := r.pool.Settle(r.living(nil, nil)); err != nil {
-		r.chain(uint64(len(err.Error()))) // they stay as they are, in all replicas
+		r.chain(1) // they stay as they are, in all replicas
 	}
 	if r.pool.Stirred() {
 		r.step(at, nil)

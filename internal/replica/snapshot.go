@@ -107,14 +107,14 @@ func (p *process) append(b []byte, texts *table, now store.Time) []byte {
 }
 
 func (c *clock) append(b []byte) []byte {
-	for _, v := range []int64{c.now, c.stamp, c.line, c.disputed, c.disputeAt, c.excess, c.owed, c.owedAt} {
+	for _, v := range []int64{c.now, c.stamp, c.line, c.sure, c.disputed, c.disputeAt, c.excess, c.owed, c.owedAt} {
 		b = binary.AppendVarint(b, v)
 	}
 	b = binary.AppendUvarint(b, uint64(len(c.machines)))
 	for i := range c.machines {
 		m := &c.machines[i]
 		b = appendFixed(b, m.id, 8)
-		for _, v := range []int64{m.offset, m.at, c.now - m.since, c.now - m.seen, m.late, m.lateFrom, m.latest} {
+		for _, v := range []int64{m.offset, m.at, c.now - m.since, c.now - m.seen, m.count, m.late, m.lateFrom, m.latest} {
 			b = binary.AppendVarint(b, v)
 		}
 	}
@@ -222,10 +222,10 @@ const maxReading = maxMonotonic * 1000 * 4
 
 func (c *clock) read(in *reader) {
 	c.now, c.stamp = in.between(0, latestTime), in.between(0, latestTime)
-	for _, v := range []*int64{&c.line, &c.disputed, &c.disputeAt, &c.excess, &c.owed, &c.owedAt} {
+	for _, v := range []*int64{&c.line, &c.sure, &c.disputed, &c.disputeAt, &c.excess, &c.owed, &c.owedAt} {
 		*v = in.between(-maxReading, maxReading)
 	}
-	c.machines = make([]machine, in.count(maxMachines, 15))
+	c.machines = make([]machine, in.count(maxMachines, 16))
 	for i := range c.machines {
 		m := &c.machines[i]
 		m.id = in.fixed(8)
@@ -235,7 +235,7 @@ func (c *clock) read(in *reader) {
 		m.offset = in.between(-maxReading, maxReading)
 		m.at = in.between(0, maxReading)
 		m.since, m.seen = c.now-in.between(0, c.now), c.now-in.between(0, c.now)
-		for _, v := range []*int64{&m.late, &m.lateFrom, &m.latest} {
+		for _, v := range []*int64{&m.count, &m.late, &m.lateFrom, &m.latest} {
 			*v = in.between(-maxReading, maxReading)
 		}
 	}
@@ -272,8 +272,8 @@ func (r *Replica) read(in *reader, texts []string) {
 	}
 	p.current = uint32(in.most(MaxSession))
 	p.readBooks(in, text)
-	r.processes = append(r.processes, p)
-	for range in.count(MaxSession, 3) {
+	r.add(p)
+	for range in.count(maxSessions, 3) {
 		s := &session{number: in.session(), base: in.uvarint()}
 		if code := text(); code != "" {
 			spec, err := oplog.DecodeSpec([]byte(code))

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/oplog"
@@ -43,7 +44,8 @@ func NewWriter(id Identity) *Writer {
 // is one entry under way at a time, and until its outcome is known the same bytes may be appended to the log again: all
 // replicas recognise the second one. monotonic is the current reading of the machine's monotonic clock. It does not go back.
 //
-// It returns [sharedlog.ErrTooBig] if the requests do not fit into an entry.
+// It returns [sharedlog.ErrTooBig] if the requests do not fit into an entry, or a spec has more limits or longer names than
+// any pool takes.
 func (w *Writer) Append(b []byte, r *Replica, monotonic time.Duration, requests []Request) ([]byte, error) {
 	start := len(b)
 	h := head{seq: w.seq + 1}
@@ -75,7 +77,10 @@ func (w *Writer) Append(b []byte, r *Replica, monotonic time.Duration, requests 
 		n := uint32(q.Session & MaxSession)
 		switch q.Kind {
 		case Open:
-			b = w.open(b, n, q.Spec)
+			var ok bool
+			if b, ok = w.open(b, n, q.Spec); !ok {
+				return b[:start], fmt.Errorf("%w: the spec of a pool", sharedlog.ErrTooBig)
+			}
 		case Close:
 			b = binary.AppendUvarint(append(b, closeOne), uint64(n))
 		case Leave:
@@ -93,6 +98,9 @@ func (w *Writer) Append(b []byte, r *Replica, monotonic time.Duration, requests 
 	return b, nil
 }
 
+// Sequence returns the number of the latest entry that Append made.
+func (w *Writer) Sequence() uint16 { return w.seq }
+
 // learn makes the writer's books those of the process, in case that an entry was not carried out.
 func (w *Writer) learn(p *process) {
 	w.current, w.spec = p.current, p.spec
@@ -103,14 +111,18 @@ func (w *Writer) learn(p *process) {
 	w.shapes.follow(p.shapes.added, len(p.shapes.list), func(i int) string { return p.shapes.list[i].code }, w.shapes.addShape)
 }
 
-func (w *Writer) open(b []byte, number uint32, spec *store.Spec) []byte {
-	w.current = number
+// open appends the opening of a session. It reports false for a spec that no pool takes.
+func (w *Writer) open(b []byte, number uint32, spec *store.Spec) ([]byte, bool) {
 	code := string(oplog.AppendSpec(nil, spec))
+	if code == "" || len(code) > maxSpec {
+		return b, false
+	}
+	w.current = number
 	if code == w.spec {
-		return binary.AppendUvarint(append(b, openAlike), uint64(number))
+		return binary.AppendUvarint(append(b, openAlike), uint64(number)), true
 	}
 	w.spec = code
-	return binary.AppendUvarint(appendSized(append(b, openWith), code), uint64(number))
+	return binary.AppendUvarint(appendSized(append(b, openWith), code), uint64(number)), true
 }
 
 // operation appends an operation of a session, or of the session that it names.

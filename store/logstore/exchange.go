@@ -15,43 +15,38 @@ import (
 
 // flight is the own entry that is under way.
 type flight struct {
-	batch []*request
-	entry []byte
-	again int   // sessions that are opened again in front of the requests, see rejoin
-	done  bool  // it was applied, and the requests are answered
-	err   error // nobody carries it out
+	batch    []*request
+	entry    []byte
+	sequence uint16
+	again    int   // sessions that are opened again in front of the requests, see rejoin
+	under    bool  // it is under way
+	done     bool  // it was applied, and the requests are answered; or they were answered without it
+	err      error // nobody carries it out
 }
 
 // exchange has requests carried out: it appends an entry with them, applies it together with what others have appended,
 // and answers the requests. Without requests, or if nothing has to be appended, it only reads.
 func (st *state) exchange(batch []*request) {
-	if err := st.tryExchange(batch); err != nil {
-		for _, r := range batch {
-			r.answer(err)
-		}
+	unanswered, err := st.tryExchange(batch)
+	for _, r := range unanswered {
+		r.answer(err)
 	}
 	st.settle()
 }
 
-func (st *state) tryExchange(batch []*request) error {
+func (st *state) tryExchange(batch []*request) (unanswered []*request, err error) {
 	if st.life.Err() != nil {
-		return store.ErrClosed
+		return batch, store.ErrClosed
 	}
 	if !st.loaded {
 		if err := st.persist(st.load); err != nil {
-			return err
+			return batch, err
 		}
 	}
-	if !slices.ContainsFunc(batch, func(r *request) bool { return !r.look }) {
-		if err := st.persist(st.read); err != nil {
-			return err
-		}
-		for _, r := range batch {
-			r.answer(nil)
-		}
-		return nil
+	if slices.ContainsFunc(batch, func(r *request) bool { return !r.look }) {
+		return st.append(batch)
 	}
-	return st.append(batch)
+	return batch, st.persist(st.read)
 }
 
 // settle ends an exchange: it sets the timer, and tells whoever was decided.
@@ -67,15 +62,21 @@ func (st *state) settle() {
 	}
 	clear(st.rung)
 	st.mu.Unlock()
-	if len(rung) > 0 {
-		st.running.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), st.patience()) // also if this process is leaving
-			defer cancel()
-			_ = st.log.Publish(ctx, rung...) // they look by themselves before long
-		})
-	}
+	st.ring(rung)
 	st.tell(told)
 	st.snapIfDue()
+}
+
+// ring wakes other processes, in the background.
+func (st *state) ring(processes []uint64) {
+	if len(processes) == 0 {
+		return
+	}
+	st.running.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), st.patience()) // also if this process is leaving
+		defer cancel()
+		_ = st.log.Publish(ctx, processes...) // they look by themselves before long
+	})
 }
 
 // persist makes a call to the log until it succeeds, or the log counts as out of reach. It does what the errors of the log
@@ -86,20 +87,17 @@ func (st *state) persist(call func(ctx context.Context) error) error {
 		ctx, cancel := context.WithTimeout(st.life, st.patience()/2)
 		err := call(ctx)
 		cancel()
-		switch {
-		case err == nil:
+		if err == nil {
 			return nil
-		case errors.Is(err, sharedlog.ErrUnavailable) && st.life.Err() == nil:
-			if st.store.clock.Uptime()-began >= st.patience() || !sleep.For(st.life, again) {
-				return unavailable(err)
+		}
+		if err = st.mend(err); err == nil {
+			if mended++; mended == maxMended {
+				return unavailable(errRestless)
 			}
 			continue
 		}
-		if err = st.mend(err); err != nil {
-			return err
-		}
-		if mended++; mended == maxMended {
-			return unavailable(errRestless)
+		if !errors.Is(err, sharedlog.ErrUnavailable) || st.store.clock.Uptime()-began >= st.patience() || !sleep.For(st.life, again) {
+			return unavailable(err)
 		}
 	}
 }
@@ -112,7 +110,7 @@ const (
 // errRestless is the error of an exchange that always found the log changed.
 var errRestless = errors.New("the log changes faster than this process can follow it")
 
-// mend does what an error of the log asks for. It returns nil if the call is worth another attempt.
+// mend does what an error of the log asks for. It returns nil if the call is worth another attempt at once.
 func (st *state) mend(err error) error {
 	switch {
 	case errors.Is(err, sharedlog.ErrClosed), st.life.Err() != nil:
@@ -121,57 +119,80 @@ func (st *state) mend(err error) error {
 		return st.persist(st.read)
 	case errors.Is(err, sharedlog.ErrBehind), errors.Is(err, sharedlog.ErrIncarnationOver), errors.Is(err, errReload):
 		return st.persist(st.load)
-	}
-	return unavailable(err)
-}
-
-// append has requests carried out by the next entry.
-func (st *state) append(batch []*request) error {
-	f := &st.flight
-	for {
-		rest, err := st.encode(batch)
-		if err != nil {
-			return err
-		}
-		err = st.persist(st.send)
-		if err == nil {
-			err = f.err
-		}
-		switch {
-		case errors.Is(err, replica.ErrNotMember), errors.Is(err, replica.ErrDuplicate):
-			continue // it was declared gone meanwhile; or an entry came first that seemed to be lost
-		case err != nil:
-			f.done = true // should the entry be in the log after all, nobody waits for it any more
-			return unavailable(err)
-		case rest == nil:
+	case errors.Is(err, sharedlog.ErrLost):
+		return st.heal()
+	case errors.Is(err, sharedlog.ErrFull) && st.at.Offset-st.at.Segment >= st.store.leastLog:
+		if st.compactNow() == nil {
 			return nil
 		}
-		batch = rest
 	}
+	return err
+}
+
+// append has requests carried out by the next entry, or by several if they do not fit into one.
+func (st *state) append(batch []*request) (unanswered []*request, err error) {
+	f := &st.flight
+	for {
+		if err := st.repay(); err != nil {
+			return batch, err
+		}
+		rest, err := st.encode(batch)
+		if err == nil {
+			err = st.fly()
+		}
+		switch {
+		case err != nil:
+			return batch, err
+		case f.err == nil && rest == nil:
+			return nil, nil
+		case f.err == nil:
+			batch = rest
+		case !anew(f.err):
+			return batch, unavailable(f.err)
+		}
+	}
+}
+
+// fly appends the entry of the flight and applies it. Without an error it was carried out, or f.err says why nobody carries
+// it out. With one its fate is unknown.
+func (st *state) fly() error {
+	f := &st.flight
+	f.under = true
+	err := st.persist(st.send)
+	f.under = false
+	if f.done || err == nil {
+		return nil // what failed after it was applied fails again in the next exchange
+	}
+	f.done = true // should the entry be in the log after all, nobody waits for it any more
+	return err
+}
+
+// anew reports whether an entry that was not carried out can be made anew.
+func anew(err error) bool {
+	return errors.Is(err, replica.ErrNotMember) || // it was declared gone meanwhile
+		errors.Is(err, replica.ErrDuplicate) || // an entry came first that seemed to be lost
+		errors.Is(err, errAnew)
 }
 
 // encode makes an entry of requests whose callers are still there. It returns those for which the entry has no room.
 func (st *state) encode(batch []*request) (rest []*request, err error) {
 	f := &st.flight
-	f.batch, f.done, f.err = f.batch[:0], false, nil
+	f.batch = f.batch[:0]
 	for _, r := range batch {
 		if r.move(encoding, waiting, leads, sent) {
 			f.batch = append(f.batch, r)
 		}
 	}
 	for {
-		st.parts = st.rejoin(st.parts[:0])
-		f.again = len(st.parts)
-		for _, r := range f.batch {
-			if !r.look && !r.tick {
-				st.parts = append(st.parts, r.Request)
+		err = st.write(func(parts []replica.Request) []replica.Request {
+			for _, r := range f.batch {
+				if !r.look && !r.tick {
+					parts = append(parts, r.Request)
+				}
 			}
-		}
-		f.entry, err = st.writer.Append(f.entry[:0], st.rep, st.store.clock.Uptime(), st.parts)
-		if !errors.Is(err, sharedlog.ErrTooBig) {
-			break
-		}
-		if len(f.batch) == 1 {
+			return parts
+		})
+		if !errors.Is(err, sharedlog.ErrTooBig) || len(f.batch) == 1 {
 			break
 		}
 		half := len(f.batch) / 2
@@ -185,6 +206,18 @@ func (st *state) encode(batch []*request) (rest []*request, err error) {
 		r.stage.Store(sent)
 	}
 	return rest, err
+}
+
+// write makes the entry of the flight.
+func (st *state) write(add func([]replica.Request) []replica.Request) (err error) {
+	f := &st.flight
+	f.done, f.err = false, nil
+	st.parts = st.rejoin(st.parts[:0])
+	f.again = len(st.parts)
+	st.parts = add(st.parts)
+	f.entry, err = st.writer.Append(f.entry[:0], st.rep, st.store.clock.Uptime(), st.parts)
+	f.sequence = st.writer.Sequence()
+	return err
 }
 
 // rejoin returns requests that open this process's sessions again, if the log does not know the process any more: it was
@@ -390,7 +423,7 @@ func (st *state) noteWaiting(ops []store.Op) {
 	for i := range ops {
 		op := &ops[i]
 		if op.Result.State == store.Waiting && replica.ProcessOf(op.Result.ID.Session) == st.process {
-			st.waiting[op.Result.ID] = struct{}{}
+			st.waiting[op.Result.ID] = op.Spent || st.waiting[op.Result.ID]
 		} else if len(st.waiting) > 0 {
 			delete(st.waiting, op.ID)
 		}

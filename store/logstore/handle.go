@@ -43,6 +43,9 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 			ops[i].ID.Session = h.session
 		}
 	}
+	if len(ops) == 1 && h.state.taken(&ops[0]) {
+		return nil
+	}
 	if mayWait(ops) {
 		h.state.listen(ctx)
 	}

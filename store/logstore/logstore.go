@@ -54,6 +54,7 @@ type Store struct {
 	touch    time.Duration
 	patience time.Duration
 	leastLog int64
+	collects bool
 	counts   counts
 
 	mu     sync.Mutex
@@ -62,7 +63,7 @@ type Store struct {
 }
 
 // counts tell what happened that should not.
-type counts struct{ snapshots, divergences, poisoned atomic.Int64 }
+type counts struct{ snapshots, divergences, poisoned, losses atomic.Int64 }
 
 var (
 	_ store.Store   = (*Store)(nil)
@@ -80,6 +81,9 @@ func WithClock(c Clock) Option { return func(s *Store) { s.clock = c } }
 // pass.
 func WithTouch(every time.Duration) Option { return func(s *Store) { s.touch = every } }
 
+// WithoutCollecting has grants collected by their callers only, for tests that compare the moments of collection.
+func WithoutCollecting() Option { return func(s *Store) { s.collects = false } }
+
 // WithPatience sets how long the engine may take before it counts as out of reach.
 func WithPatience(d time.Duration) Option { return func(s *Store) { s.patience = d } }
 
@@ -92,7 +96,7 @@ const answerWithin = time.Second
 
 // New returns a store on an engine. Its Close closes the engine.
 func New(engine sharedlog.Engine, opts ...Option) *Store {
-	s := &Store{engine: engine, clock: systemClock(), touch: store.BeatEvery, patience: answerWithin, leastLog: leastLog, pools: map[string]*state{}}
+	s := &Store{engine: engine, clock: systemClock(), touch: store.BeatEvery, patience: answerWithin, leastLog: leastLog, collects: true, pools: map[string]*state{}}
 	for _, o := range opts {
 		o(s)
 	}
@@ -109,7 +113,7 @@ func (s *Store) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
 	}
 	st := s.pools[spec.Name]
 	if st == nil {
-		st = newState(s, spec.Name)
+		st = newState(s, spec.Name, spec.OneShot)
 		s.pools[spec.Name] = st
 	}
 	st.uses++
@@ -195,7 +199,7 @@ func (s *Store) Pools(ctx context.Context) (list store.Listing, err error) {
 
 // stated returns the spec of a pool as it was stated, and whether the pool exists.
 func (s *Store) stated(ctx context.Context, name string) (spec store.Spec, exists bool, err error) {
-	st := newState(s, name)
+	st := newState(s, name, true)
 	defer st.stop()
 	if err := st.load(ctx); err != nil {
 		return spec, false, unavailable(err)

@@ -11,8 +11,13 @@ import (
 	"github.com/sluicehq/sluice/internal/sleep"
 )
 
+// loadWithin bounds loading the log in a multiple of the patience, because snapshots can be large.
+const loadWithin = 10
+
 // load makes a replica from the latest snapshot and the entries after it.
-func (st *state) load(ctx context.Context) error {
+func (st *state) load(context.Context) error {
+	ctx, cancel := context.WithTimeout(st.life, loadWithin*st.patience())
+	defer cancel()
 	got, err := st.log.Load(ctx)
 	if err != nil {
 		return err
@@ -22,6 +27,9 @@ func (st *state) load(ctx context.Context) error {
 		if rep, err = replica.Restore(got.Snapshot); err != nil {
 			return fmt.Errorf("%w: its snapshot: %w", sharedlog.ErrDamaged, err)
 		}
+	}
+	if st.loaded {
+		st.before, st.was, st.loaded = st.rep, st.at, false
 	}
 	st.mu.Lock()
 	st.rep, st.at, st.shot = rep, got.From, int64(len(got.Snapshot))
@@ -35,6 +43,7 @@ func (st *state) load(ctx context.Context) error {
 		}
 	}
 	st.loaded = true
+	st.compare()
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if up := st.store.clock.Uptime(); st.clock.at == 0 {
@@ -43,7 +52,6 @@ func (st *state) load(ctx context.Context) error {
 	core := st.rep.Pool()
 	for id := range st.waiting {
 		if core == nil || !core.Waits(id) { // it was decided meanwhile
-			delete(st.waiting, id)
 			st.told = append(st.told, id)
 		}
 	}
@@ -94,9 +102,14 @@ func (st *state) compact(at sharedlog.Position) error {
 		return errClaimed
 	}
 	snapshot, at := st.snapshot()
-	if at.Offset == at.Segment {
-		return errClaimed
-	}
+	return st.log.Compact(ctx, at, snapshot)
+}
+
+// compactNow makes room in a log that is full. Only the leader calls it.
+func (st *state) compactNow() error {
+	ctx, cancel := context.WithTimeout(st.life, loadWithin*st.patience())
+	defer cancel()
+	snapshot, at := st.snapshot()
 	return st.log.Compact(ctx, at, snapshot)
 }
 

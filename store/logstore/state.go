@@ -17,16 +17,17 @@ import (
 
 // state is one pool in this process. Its sessions share it.
 type state struct {
-	store   *Store
-	name    string
-	log     sharedlog.Log
-	process uint64
-	writer  *replica.Writer
-	life    context.Context // ends when the pool is no longer used
-	end     context.CancelFunc
-	uses    int            // guarded by the store
-	running sync.WaitGroup // background work
-	opening sync.Mutex     // held while a session opens or closes
+	store    *Store
+	name     string
+	log      sharedlog.Log
+	process  uint64
+	writer   *replica.Writer
+	life     context.Context // ends when the pool is no longer used
+	end      context.CancelFunc
+	uses     int            // guarded by the store
+	running  sync.WaitGroup // background work
+	opening  sync.Mutex     // held while a session opens or closes
+	listened time.Duration  // the uptime of the latest attempt to listen; opening guards it
 
 	line     line
 	requests sync.Pool
@@ -36,37 +37,44 @@ type state struct {
 	at       sharedlog.Position // before the next entry
 	parts    []replica.Request
 	flight   flight
-	poison   map[place]bool // entries at which the replica fails
-	reloaded time.Duration  // the uptime of the latest reload after a divergence
+	poison   map[place]bool     // entries at which the replica fails
+	reloaded time.Duration      // the uptime of the latest reload after a divergence
+	before   *replica.Replica   // what was known before an attempt to load the log that is not over; nil: nothing
+	was      sharedlog.Position // where that ended
+	more     *replica.Replica   // knows what the log may lack, see heal.go; nil: it lacks nothing
+	owed     []store.Op         // that the log lacks
 
 	mu       sync.Mutex // guards what follows
 	rep      *replica.Replica
 	clock    estimate
 	sessions map[uint64]*handle
 	lastSess uint64
-	waiting  map[store.ID]struct{} // requests of this process that were left waiting
-	told     []store.ID            // of them, those that were decided since and have to be told
-	rung     map[uint64]struct{}   // other processes that have to be woken
-	wakeAt   store.Time            // what the replica waits for, as other processes know it
-	timer    *time.Timer
-	timerAt  store.Time // 0: not set
-	looked   time.Duration
-	shot     int64 // size of the latest snapshot
-	shooting bool  // one is being written
-	upkeep   bool  // keepUp runs
-	closed   bool
+	waiting  map[store.ID]bool // requests of this process that were left waiting; true: spent with their grant
+	// collected has grants of this process that their callers do not know of yet, see collect.
+	collected map[store.ID]store.Result
+	told      []store.ID          // of them, those that were decided since and have to be told
+	rung      map[uint64]struct{} // other processes that have to be woken
+	wakeAt    store.Time          // what the replica waits for, as other processes know it
+	timer     *time.Timer
+	timerAt   store.Time // 0: not set
+	looked    time.Duration
+	shot      int64 // size of the latest snapshot
+	shooting  bool  // one is being written
+	upkeep    bool  // keepUp runs
+	closed    bool
 
 	crowded   atomic.Bool
 	listening atomic.Bool
 }
 
-func newState(s *Store, name string) *state {
+func newState(s *Store, name string, oneShot bool) *state {
 	process := replica.ProcessID(rand.Uint64()) //nolint:gosec // it names, it guards nothing
 	st := &state{
 		store: s, name: name, log: s.engine.Log(name), process: process,
-		writer: replica.NewWriter(replica.Identity{Process: process, Machine: s.clock.Machine}),
-		rep:    replica.New(), sessions: map[uint64]*handle{}, waiting: map[store.ID]struct{}{}, rung: map[uint64]struct{}{},
-		poison: map[place]bool{},
+		writer: replica.NewWriter(replica.Identity{Process: process, Machine: s.clock.Machine, OneShot: oneShot}),
+		rep:    replica.New(), sessions: map[uint64]*handle{}, waiting: map[store.ID]bool{}, rung: map[uint64]struct{}{},
+		collected: map[store.ID]store.Result{},
+		poison:    map[place]bool{},
 	}
 	st.life, st.end = context.WithCancel(context.Background())
 	return st
@@ -103,6 +111,9 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 		return nil, err // not recycled: the caller may have left
 	}
 	st.free(r)
+	if !spec.OneShot {
+		st.listenLocked(ctx)
+	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.sessions[h.session] = h
@@ -128,6 +139,13 @@ func (st *state) leave(h *handle) error {
 			delete(st.waiting, id)
 		}
 	}
+	var undo []store.Op
+	for id := range st.collected {
+		if id.Session == h.session {
+			delete(st.collected, id)
+			undo = append(undo, store.Op{Kind: store.OpCancel, ID: id})
+		}
+	}
 	st.mu.Unlock()
 	r := st.newRequest()
 	r.Request = replica.Request{Kind: replica.Close, Session: h.session}
@@ -136,6 +154,9 @@ func (st *state) leave(h *handle) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWithin)
 	defer cancel()
+	if len(undo) > 0 {
+		_ = st.doOps(ctx, h.session, undo)
+	}
 	err := st.do(ctx, r)
 	if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
 		return nil // the others see before long that the process is gone

@@ -124,14 +124,82 @@ func (st *state) tick() {
 		st.mu.Unlock()
 		return
 	}
+	id := st.next()
 	st.running.Add(1)
 	st.mu.Unlock()
 	defer st.running.Done()
-	if looks {
+	switch {
+	case looks:
 		st.catchUp()
-		return
+	case id.IsZero():
+		st.pulse()
+	default:
+		st.collect(id)
 	}
-	st.pulse()
+}
+
+// next returns the request of this process that probably goes first, if its caller waits to be told. The caller holds
+// st.mu.
+func (st *state) next() (id store.ID) {
+	if core := st.rep.Pool(); core != nil && st.store.collects {
+		id = core.Next()
+	}
+	if spent, here := st.waiting[id]; !here || spent { // the slack of a spent ticket begins when its caller has it
+		return store.ID{}
+	}
+	if h := st.sessions[id.Session]; h == nil || h.watch.Load() == nil {
+		return store.ID{}
+	}
+	return id
+}
+
+// collectWithin is how long a grant waits for its caller. Then it goes back.
+const collectWithin = time.Second
+
+// collect appends an entry at the moment at which a request may go, and collects the grant for the caller in the same step.
+// So the caller, once told, needs no other exchange before it can send.
+func (st *state) collect(id store.ID) {
+	ops := []store.Op{{Kind: store.OpPoll, ID: id}}
+	if st.doOps(st.life, id.Session, ops) != nil || ops[0].Result.State == store.Waiting {
+		return // another one went first
+	}
+	st.mu.Lock()
+	if ops[0].Result.State == store.Granted && !st.closed {
+		st.collected[id] = ops[0].Result
+		time.AfterFunc(collectWithin, func() { st.giveBack(id) })
+	}
+	st.mu.Unlock()
+	st.tell([]store.ID{id})
+}
+
+// taken answers a poll that was collected already.
+func (st *state) taken(op *store.Op) bool {
+	if op.Kind != store.OpPoll || op.TTL != 0 || op.ID.N == 0 {
+		return false
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	r, ok := st.collected[op.ID]
+	if ok {
+		delete(st.collected, op.ID)
+		op.Result = r
+	}
+	return ok
+}
+
+// giveBack cancels a grant that was collected for a caller that did not come.
+func (st *state) giveBack(id store.ID) {
+	st.mu.Lock()
+	_, there := st.collected[id]
+	delete(st.collected, id)
+	if there = there && !st.closed; there {
+		st.running.Add(1)
+	}
+	st.mu.Unlock()
+	if there {
+		defer st.running.Done()
+		_ = st.doOps(st.life, id.Session, []store.Op{{Kind: store.OpCancel, ID: id}})
+	}
 }
 
 // pulse appends an entry that only says that time has passed and that this process lives.
@@ -186,16 +254,20 @@ func mayWait(ops []store.Op) bool {
 
 // listen has other processes' entries wake this one, before a request of it may wait. If that fails, it looks every round.
 func (st *state) listen(ctx context.Context) {
-	if st.listening.Load() {
+	if !st.listening.Load() {
+		st.opening.Lock()
+		defer st.opening.Unlock()
+		st.listenLocked(ctx)
+	}
+}
+
+// listenLocked is listen for callers that hold st.opening.
+func (st *state) listenLocked(ctx context.Context) {
+	up := st.store.clock.Uptime()
+	if st.listening.Load() || st.life.Err() != nil || st.listened != 0 && up-st.listened < rounds {
 		return
 	}
-	st.opening.Lock()
-	defer st.opening.Unlock()
-	if st.listening.Load() || st.life.Err() != nil {
-		return
-	}
-	asked, cancel := context.WithTimeout(ctx, st.patience())
-	defer cancel()
+	st.listened = up
 	heard := make(chan struct{})
 	st.running.Go(func() {
 		woken, err := st.log.Watch(st.life, st.process)
@@ -209,6 +281,8 @@ func (st *state) listen(ctx context.Context) {
 		}
 		st.listening.Store(false)
 	})
+	asked, cancel := context.WithTimeout(ctx, st.patience()/2)
+	defer cancel()
 	select {
 	case <-heard:
 	case <-asked.Done():
