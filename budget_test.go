@@ -118,6 +118,10 @@ func TestBudgetDenies(t *testing.T) {
 		if e.Limit != "each" || e.Reason != "budget" || e.RetryAt.Day() != 1 || !strings.Contains(e.Message, `of user "ana" has no room for 0.30 usd: 0.30 of 0.50 usd spent, until `) {
 			t.Errorf("%+v", e)
 		}
+		_, err = other.Acquire(context.Background(), req("bo", 600_000)) // more than the budget, so its reset makes no room
+		if e := wantError(t, err, sluice.ErrBudget); !e.RetryAt.IsZero() || !strings.HasPrefix(e.Hint, "ask for less") || strings.Contains(e.Message, "until") {
+			t.Errorf("%+v", e)
+		}
 		if s := state(t, other); s.InFlight != 1 || s.Sent != 1 {
 			t.Errorf("what was refused stays: %d in flight, %d sent", s.InFlight, s.Sent)
 		}

@@ -257,7 +257,9 @@ func (b *budgets) refusal(r *resource, x *bill, i int, req *Request, used, estim
 		Hint: "raise the budget, or set its over: to something other than deny",
 	}
 	until := ""
-	if at := b.resetsAt(l); at != nil {
+	if charge(estimate) > budget.Micros { // no reset makes room for it
+		e.Hint = "ask for less, " + e.Hint
+	} else if at := b.resetsAt(l); at != nil {
 		e.RetryAt = *at
 		until = ", until " + at.Format(time.RFC3339)
 		e.Hint = "try again then, raise the budget, or set its over: to something other than deny"

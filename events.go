@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/inspect"
+	"github.com/sluicehq/sluice/internal/again"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -70,6 +71,9 @@ func (r *resource) about(kind string, req *Request) inspect.Event {
 // only if there is an events function or in mode observe.
 func (r *resource) admitted(ctx context.Context, req *Request, t *Ticket, err error) error {
 	var refusal *Error
+	if err != nil && !r.observe && again.After(ctx, err) {
+		return err
+	}
 	if errors.Is(err, ErrCancelled) && !r.observe && errors.As(err, &refusal) {
 		r.tellAbandoned(req, t, refusal)
 	}

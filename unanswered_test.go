@@ -106,3 +106,44 @@ func TestUnansweredTicketsHoldTheirOwnModel(t *testing.T) {
 		}
 	})
 }
+
+// Waiting requests go when they are expected to, and the first when a refusal said, although requests without a response
+// may not have arrived yet and so do not drain.
+func TestWaitingRequestsGoWhenTheyAreExpectedTo(t *testing.T) {
+	for name, limit := range map[string]sluice.Limit{
+		"bucket": bucket(2, time.Second, 3), "slow bucket": bucket(10_000, 24*time.Hour, 3), "rolling": rolling(3, 2*time.Second),
+		"fixed": {Name: "fixed", Kind: sluice.Fixed, Size: 3, Window: 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := openResource(t, sluice.Resource{Limits: []sluice.Limit{limit}})
+				for range 3 {
+					if err := acquire(t, g, from("a")).CloseUnanswered(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				_, err := g.Try(t.Context(), from("b"))
+				e := wantError(t, err, sluice.ErrNotNow)
+				went := make(chan time.Time, 2)
+				for range 2 {
+					go func() {
+						if _, err := g.Acquire(context.WithoutCancel(t.Context()), from("b")); err != nil {
+							t.Error(err)
+						}
+						went <- time.Now()
+					}()
+				}
+				synctest.Wait()
+				list, err := g.Why(t.Context(), "api")
+				if err != nil || len(list) != 2 || list[0].ExpectedAt == nil || !list[0].ExpectedAt.Equal(e.RetryAt) {
+					t.Fatalf("%+v %v, want the first at %v", list, err, e.RetryAt)
+				}
+				for i := range list {
+					if at := <-went; at.Sub(*list[i].ExpectedAt).Abs() > time.Millisecond {
+						t.Errorf("request %d went at %v, expected at %v", i, at, list[i].ExpectedAt)
+					}
+				}
+			})
+		})
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/internal/again"
 )
 
 // Before a model has answered, a call reserves its max_tokens. Real responses are often a tenth of that. So a call that
@@ -22,8 +23,8 @@ const (
 // errLower interrupts a wait: the estimate has fallen.
 var errLower = errors.New("the estimate has fallen")
 
-// inTurn is Acquire for a call whose estimate may fall while it waits. again is set if the call asked more than once.
-func (f *flight) inTurn(ctx context.Context) (ticket sluice.Ticket, again bool, err error) {
+// inTurn is Acquire for a call whose estimate may fall while it waits. more is set if the call asked more than once.
+func (f *flight) inTurn(ctx context.Context) (ticket sluice.Ticket, more bool, err error) {
 	began := time.Now()
 	for f.asked.Tokens && f.t.book.Early(f.asked.Model, f.told.Estimated.Output) {
 		wait, cancel := context.WithCancelCause(ctx)
@@ -32,22 +33,24 @@ func (f *flight) inTurn(ctx context.Context) (ticket sluice.Ticket, again bool, 
 			cancel(nil)
 			break
 		}
-		ticket, err = f.t.Gate.Acquire(wait, f.ask)
-		lower := false
-		if err != nil && wait.Err() == nil && f.early(err) && time.Since(began) < firstResponse {
-			lower = await(wait)
+		asks := false
+		lower := func(err error) bool {
+			asks = asks || errors.Is(context.Cause(wait), errLower) || wait.Err() == nil && f.early(err) && time.Since(began) < firstResponse && hasTime(wait)
+			return asks
 		}
-		lower = lower || errors.Is(context.Cause(wait), errLower)
+		if ticket, err = f.t.Gate.Acquire(again.With(wait, lower), f.ask); err != nil && lower(err) {
+			await(wait)
+		}
 		f.t.book.Forget(watch)
 		cancel(nil)
-		if err == nil || !lower || ctx.Err() != nil {
-			return ticket, again, err
+		if !asks || ctx.Err() != nil {
+			return ticket, more, err
 		}
 		f.reckon()
-		again = true
+		more = true
 	}
 	ticket, err = f.t.Gate.Acquire(ctx, f.ask)
-	return ticket, again, err
+	return ticket, more, err
 }
 
 // early reports whether a call is refused because of its estimate: a limit on output would not have room in time.
@@ -65,16 +68,18 @@ func (f *flight) early(err error) bool {
 	return false
 }
 
-// await waits until ctx ends, for at most askAgain. It reports false if the deadline of ctx comes before that.
-func await(ctx context.Context) bool {
-	if until, ok := ctx.Deadline(); ok && time.Until(until) <= askAgain {
-		return false
-	}
+// hasTime reports whether the deadline of ctx is later than the next try.
+func hasTime(ctx context.Context) bool {
+	until, ok := ctx.Deadline()
+	return !ok || time.Until(until) > askAgain
+}
+
+// await waits until ctx ends, for at most askAgain.
+func await(ctx context.Context) {
 	timer := time.NewTimer(askAgain)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
-	return true
 }

@@ -6,11 +6,13 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/inspect"
 )
 
 // outputBucket is a provider with a bucket of output tokens. It charges them as they are produced: one must fit.
@@ -53,6 +55,20 @@ func TestWaitingCallsTakeTheLearnedEstimate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit := sluice.Limit{Name: "output", Kind: sluice.Bucket, Size: 1000, Window: 10 * time.Second, Unit: sluice.OutputTokens}
 		x := newRig(t, limit)
+		var turnedAway atomic.Int32 // by an early estimate, which calls ask again about
+		gate, err := sluice.Open(t.Context(), sluice.Config{
+			Store: "mem:", Resources: map[string]sluice.Resource{"api": {Limits: []sluice.Limit{limit}}},
+			Events: func(e inspect.Event) {
+				if e.Kind == inspect.EventRefused || e.Kind == inspect.EventAbandoned {
+					turnedAway.Add(1)
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = gate.Close() }()
+		x.Gate = gate
 		provider := &outputBucket{at: time.Now(), perSecond: 100, max: 1000}
 		x.pipeServer(t, provider.ServeHTTP)
 		end, failed := time.Now().Add(30*time.Second), 0
@@ -82,8 +98,8 @@ func TestWaitingCallsTakeTheLearnedEstimate(t *testing.T) {
 		used, refused := provider.used, provider.refused
 		provider.mu.Unlock()
 		all.Wait()
-		if most := int64(1000 + 30*100); used < most*7/10 || refused > 0 || failed > 0 {
-			t.Errorf("%d tokens of %d, %d refused by the provider, %d by the gate", used, most, refused, failed)
+		if most := int64(1000 + 30*100); used < most*7/10 || refused > 0 || failed > 0 || turnedAway.Load() > 0 {
+			t.Errorf("%d tokens of %d, %d refused by the provider, %d by the gate; events tell of %d", used, most, refused, failed, turnedAway.Load())
 		}
 	})
 }

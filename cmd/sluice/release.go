@@ -27,8 +27,8 @@ Some refusals are explained only by their text, such as a 403 of GitHub's second
 the machine can see arguments; use @FILE for private text.
 
 --usage corrects what was charged; units that it does not name keep their estimate. The unit usd is in
-dollars, as in usd=0.02. A ticket that has
-already ended is no error.
+dollars, as in usd=0.02. A ticket that has already ended is no error; limits do not count its usage then, and
+budgets only if its ttl is over. Tickets of acquire without --hold have ended.
 
 Exit codes: 0 it has ended; 64 usage, unknown ticket; 69 the store cannot be reached; 78 bad
 configuration.`,
@@ -92,19 +92,22 @@ func (s *session) release(cmd *cobra.Command, t sluice.Ticket, flags *response, 
 		switch {
 		case errors.Is(err, sluice.ErrEnded):
 			r.State = "ended"
-			return r, nil
 		case err != nil:
 			return r, fail(err)
-		}
-		r.status = a.Status
-		if r.Verdict = a.Verdict.String(); a.Verdict != store.VerdictOK {
-			r.PausedUntil = s.pausedUntil(cmd, r.Resource)
+		default:
+			r.status, r.Verdict = a.Status, a.Verdict.String()
+			if a.Verdict != store.VerdictOK {
+				r.PausedUntil = s.pausedUntil(cmd, r.Resource)
+			}
 		}
 	}
 	if ended, err := inside.Of(s.gate).HasEnded(cmd.Context(), t); err != nil {
 		return r, fail(err)
 	} else if ended {
 		r.State = "ended"
+	}
+	if r.State == "ended" && len(usage) > 0 {
+		s.notes.Warn("--usage: the ticket has ended, so no limit counts this, and a budget only if its ttl is over; acquire --hold keeps it open")
 	}
 	if err := t.Close(merge(read, usage)...); err != nil {
 		return r, fail(err)

@@ -289,6 +289,17 @@ func (p *Pool) estimate(in *inst, d *meter.Def, r *meter.Ring, before, need int6
 	return at
 }
 
+// forecast is estimate for people, if only time passes: a bucket begins to drain requests without a response when their slack
+// is over. A response may come earlier, so this is no reason to refuse a request for its deadline.
+func (p *Pool) forecast(in *inst, d *meter.Def, r *meter.Ring, before, need int64) int64 {
+	at := p.estimate(in, d, r, before, need)
+	ready := in.readyAt(d, r, p.now, need)
+	if d.Part != 0 || ready >= meter.Never {
+		return at
+	}
+	return max(at, ready+at-p.estimate(in, d, r, 0, need))
+}
+
 // depends reports whether time alone never makes room for amount, because open tickets hold a meter.
 func depends(in *inst, d *meter.Def, r *meter.Ring, now, amount int64) bool {
 	return d.Part == 0 && in.room(d, r, amount) < amount && in.readyAt(d, r, now, amount) >= meter.Never
@@ -301,6 +312,7 @@ func (p *Pool) why(t int32) (reason store.Reason, least int64) {
 	code, on := store.CodeOrder, -1
 	policy, policyOn := store.CodeNone, -1
 	at, unknown := p.now, false
+	full := int64(0) // when the limits have room, if only time passes
 	ahead := p.queue.Ahead(tk.waiter, p.policed != 0)
 	for k := range tk.n {
 		c := &tk.charges[k]
@@ -309,6 +321,7 @@ func (p *Pool) why(t int32) (reason store.Reason, least int64) {
 		if e := p.estimate(in, d, ring, before, c.Amount); e > at || on < 0 && tk.lacked&(1<<c.limit) != 0 {
 			at, on = max(at, e), int(c.limit)
 		}
+		full = max(full, p.forecast(in, d, ring, before, c.Amount))
 		if in.room(d, ring, c.Amount) < c.Amount {
 			code = store.CodeLimit
 			if on < 0 { // the time is unknown, but the limit is not
@@ -337,8 +350,8 @@ func (p *Pool) why(t int32) (reason store.Reason, least int64) {
 	if on >= 0 {
 		reason.Limit = p.spec.Limits[on].Name
 	}
-	if at > p.now && !unknown {
-		reason.At = store.Time(at)
+	if until := max(at, full); until > p.now && until < meter.Never && !unknown {
+		reason.At = store.Time(until)
 	}
 	return reason, at
 }

@@ -243,7 +243,7 @@ func (p *Pool) waiterStates(holders *holding) []store.Waiter {
 			} else if p.spec.Limits[c.limit].Name == r.Limit && len(heldBy) == 0 {
 				heldBy = holders.of(c.inst)
 			}
-			at = max(at, p.estimate(in, d, ring, before[c.inst], c.Amount))
+			at = max(at, p.forecast(in, d, ring, before[c.inst], c.Amount))
 			before[c.inst] += c.Amount
 		}
 		if v := p.pausesAllow(tk.who.model, tk.who.key); !v.OK {
