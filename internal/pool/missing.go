@@ -57,6 +57,20 @@ func (p *Pool) Missing(more *Pool, now store.Time, by uint64, of func(session ui
 	return append(ops, chargesOf(charged, by)...)
 }
 
+// Request returns the state of a request as the latest step left it, and when it was granted. One that was granted and not
+// collected counts as waiting.
+func (p *Pool) Request(id store.ID) (state store.State, granted store.Time) {
+	switch t, tk := p.find(id); {
+	case t == 0:
+		return store.Unknown, 0
+	case tk.state == stateHeld:
+		return store.Granted, store.Time(tk.granted)
+	case tk.state == stateSpent:
+		return store.Ended, 0
+	}
+	return store.Waiting, 0
+}
+
 // again returns the acquire of a ticket, with the time that it has left.
 func (p *Pool) again(tk *ticket) store.Op {
 	op := store.Op{

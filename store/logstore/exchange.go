@@ -21,6 +21,8 @@ type flight struct {
 	again    int   // sessions that are opened again in front of the requests, see rejoin
 	under    bool  // it is under way
 	done     bool  // it was applied, and the requests are answered; or they were answered without it
+	owes     bool  // it states what the log lacks, see repay
+	void     bool  // they were answered without it, and its fate is unknown
 	err      error // nobody carries it out
 }
 
@@ -28,6 +30,10 @@ type flight struct {
 // and answers the requests. Without requests, or if nothing has to be appended, it only reads.
 func (st *state) exchange(batch []*request) {
 	unanswered, err := st.tryExchange(batch)
+	if isLoss(err) {
+		st.lose(err)
+		err = errLost
+	}
 	for _, r := range unanswered {
 		r.answer(err)
 	}
@@ -163,7 +169,7 @@ func (st *state) fly() error {
 	if f.done || err == nil {
 		return nil // what failed after it was applied fails again in the next exchange
 	}
-	f.done = true // should the entry be in the log after all, nobody waits for it any more
+	f.done, f.void = true, true // should the entry be in the log after all, nobody waits for it any more
 	return err
 }
 
@@ -177,7 +183,7 @@ func anew(err error) bool {
 // encode makes an entry of requests whose callers are still there. It returns those for which the entry has no room.
 func (st *state) encode(batch []*request) (rest []*request, err error) {
 	f := &st.flight
-	f.batch = f.batch[:0]
+	f.batch, f.owes = f.batch[:0], false
 	for _, r := range batch {
 		if r.move(encoding, waiting, leads, sent) {
 			f.batch = append(f.batch, r)
@@ -309,7 +315,10 @@ func (st *state) apply(e sharedlog.Entry) error {
 	case flies:
 		f.err = did.Err
 	case mine && did.Err == nil: // it seemed to be lost, and its callers have gone on without it
-		st.abandon(did.Ops)
+		f.void = false
+		if !f.owes {
+			st.abandon(did.Ops)
+		}
 	}
 	st.noteDecided(did.Decided, mine)
 	st.noteWake(mine)
@@ -352,13 +361,16 @@ func (st *state) diverged() error {
 // answer gives the requests of the own entry their results.
 func (st *state) answer(did *replica.Applied) {
 	f := &st.flight
-	f.done = true
+	f.done, f.void = true, false
 	up := st.store.clock.Uptime()
 	st.clock.took(st.rep.Now(), up)
 	if wake, _ := st.rep.Wake(); wake > st.rep.Now() && wake <= st.clock.now(up) {
 		st.clock = estimate{st.rep.Now(), up} // it was ahead
 	}
 	ops, errs := did.Ops, did.Errs[f.again:]
+	if len(f.batch) == 0 {
+		st.noteWaiting(ops)
+	}
 	for _, r := range f.batch {
 		if r.look || r.tick {
 			r.answer(nil)
@@ -387,27 +399,17 @@ func (st *state) answer(did *replica.Applied) {
 	}
 }
 
-// abandon gives back what a caller got that has left.
+// abandon has given back what a caller got that has left. Only the leader calls it.
 func (st *state) abandon(ops []store.Op) {
-	var undo []store.Op
 	for i := range ops {
 		op := &ops[i]
 		if op.Kind == store.OpAcquire && (op.Result.State == store.Granted || op.Result.State == store.Waiting) {
-			undo = append(undo, store.Op{Kind: store.OpCancel, ID: op.Result.ID})
+			st.owed = append(st.owed, store.Op{Kind: store.OpCancel, ID: op.Result.ID})
 		}
 	}
-	st.post(undo)
 }
 
-// post applies operations in the background.
-func (st *state) post(ops []store.Op) {
-	if len(ops) == 0 {
-		return
-	}
-	st.running.Go(func() { _ = st.doOps(st.life, ops[0].ID.Session, ops) })
-}
-
-// doOps applies operations of a session.
+// doOps applies operations for a session. It returns errLost if the log is out of reach.
 func (st *state) doOps(ctx context.Context, session uint64, ops []store.Op) error {
 	r := st.newRequest()
 	r.Request = replica.Request{Kind: replica.Ops, Session: session, Ops: ops}
@@ -416,6 +418,19 @@ func (st *state) doOps(ctx context.Context, session uint64, ops []store.Op) erro
 		st.free(r)
 	}
 	return err
+}
+
+// lossError returns the error for callers that cannot go on without the log.
+func (st *state) lossError(err error) error {
+	if !errors.Is(err, errLost) {
+		return err
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.out != nil {
+		return unavailable(st.out.why)
+	}
+	return unavailable(err)
 }
 
 // noteWaiting keeps the set of requests that wait up to date, by the results of operations.

@@ -17,6 +17,7 @@ type handle struct {
 	session uint64
 	spec    store.Spec
 	watch   atomic.Pointer[func([]store.ID)]
+	alarm   atomic.Pointer[func(store.Outage, bool)]
 	closed  atomic.Bool
 }
 
@@ -25,6 +26,7 @@ var (
 	_ store.Recorder = (*handle)(nil)
 	_ store.Crowd    = (*handle)(nil)
 	_ store.Foreseer = (*handle)(nil)
+	_ store.Alarm    = (*handle)(nil)
 )
 
 // Apply implements [store.Pool].
@@ -49,7 +51,15 @@ func (h *handle) Apply(ctx context.Context, ops []store.Op) error {
 	if mayWait(ops) {
 		h.state.listen(ctx)
 	}
-	return h.state.doOps(ctx, h.session, ops)
+	for {
+		err := h.state.doOps(ctx, h.session, ops)
+		if errors.Is(err, errLost) {
+			err = h.state.decideAlone(h, ops)
+		}
+		if !errors.Is(err, errBack) {
+			return err
+		}
+	}
 }
 
 // Crowded implements [store.Crowd].
@@ -84,7 +94,7 @@ func (h *handle) look(ctx context.Context, f func(p *pool.Pool, now store.Time))
 	r := st.newRequest()
 	r.look = true
 	if err := st.do(ctx, r); err != nil {
-		return err
+		return st.lossError(err)
 	}
 	st.free(r)
 	view, now := st.view()
@@ -126,6 +136,17 @@ func (h *handle) tell(ids []store.ID) {
 	if f := h.watch.Load(); f != nil && len(ids) > 0 {
 		(*f)(ids)
 	}
+}
+
+// OnOutage implements [store.Alarm].
+func (h *handle) OnOutage(f func(o store.Outage, over bool)) { h.alarm.Store(&f) }
+
+// Outage implements [store.Alarm].
+func (h *handle) Outage() (store.Outage, bool) {
+	st := h.state
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.outageOf(h), st.out != nil
 }
 
 // Now implements [store.Pool].

@@ -114,12 +114,17 @@ func (st *state) compare() {
 		st.more = before // also if it seems to know less: after a lost end, others may have gone on where this process had not been
 	}
 	f := &st.flight
-	if !f.under || f.done || f.err != nil {
+	if f.under && !f.done && f.err == nil {
+		f.err = errAnew
+	} else if !f.void {
 		return
 	}
-	f.err = errAnew
 	if m, ok := st.rep.Member(st.process); !ok || m.Sequence != f.sequence {
 		return
+	}
+	f.void = false
+	if f.owes {
+		return // it is stated again
 	}
 	st.mu.Lock() // it was carried out, but its results are lost
 	defer st.mu.Unlock()
@@ -135,6 +140,10 @@ var errAnew = errors.New("the replica was loaded anew")
 
 // repay states what the log lacks, before anything else goes into it.
 func (st *state) repay() error {
+	st.mu.Lock()
+	st.owed = append(st.owed, st.posted...)
+	st.posted = nil
+	st.mu.Unlock()
 	for st.more != nil || len(st.owed) > 0 {
 		var ops []store.Op
 		if _, ok := st.rep.Member(st.process); ok {
@@ -147,7 +156,7 @@ func (st *state) repay() error {
 			}
 			return append(parts, replica.Request{Kind: replica.Ops, Session: ops[0].ID.Session, Ops: ops})
 		})
-		st.flight.batch = st.flight.batch[:0]
+		st.flight.batch, st.flight.owes = st.flight.batch[:0], true
 		if err == nil {
 			err = st.fly()
 		}

@@ -19,6 +19,7 @@ type line struct {
 	busy    bool // somebody leads
 	again   bool // what others have appended has to be read once more
 	closed  bool
+	lost    bool          // requests are refused with errLost, see outage.go
 	idle    chan struct{} // closed when nobody leads any more; nil: nobody wants to know
 	pending []*request
 	spare   []*request // memory for the next pending
@@ -84,6 +85,9 @@ func (st *state) do(ctx context.Context, r *request) error {
 	case l.closed:
 		l.mu.Unlock()
 		return store.ErrClosed
+	case l.lost:
+		l.mu.Unlock()
+		return errLost
 	case !l.busy && !r.follow:
 		l.busy = true
 		l.mu.Unlock()
@@ -175,7 +179,7 @@ func (st *state) pass() {
 	}
 	switch {
 	case !alone:
-	case len(l.pending) > 0 || l.again && !l.closed:
+	case len(l.pending) > 0 || l.again && !l.closed && !l.lost:
 		st.running.Go(st.lead)
 	default:
 		if l.busy = false; l.idle != nil {
@@ -192,13 +196,38 @@ func (st *state) catchUp() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.closed:
+	case l.closed, l.lost:
 	case l.busy:
 		l.again = true
 	default:
 		l.busy = true
 		st.running.Go(st.lead)
 	}
+}
+
+// cut with true refuses requests from now on, and answers those in the line so. With false it takes requests again.
+func (l *line) cut(lost bool) {
+	l.mu.Lock()
+	l.lost = lost
+	var out []*request
+	if lost {
+		out, l.pending = l.pending, nil
+	}
+	l.mu.Unlock()
+	for _, r := range out {
+		r.answer(errLost)
+	}
+}
+
+// seize makes the caller lead if nobody does. It ends with pass.
+func (l *line) seize() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busy || l.closed {
+		return false
+	}
+	l.busy = true
+	return true
 }
 
 // shut refuses further requests, and returns when nobody leads.

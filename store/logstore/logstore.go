@@ -54,7 +54,7 @@ type Store struct {
 	touch    time.Duration
 	patience time.Duration
 	leastLog int64
-	collects bool
+	passive  bool
 	counts   counts
 
 	mu     sync.Mutex
@@ -81,8 +81,9 @@ func WithClock(c Clock) Option { return func(s *Store) { s.clock = c } }
 // pass.
 func WithTouch(every time.Duration) Option { return func(s *Store) { s.touch = every } }
 
-// WithoutCollecting has grants collected by their callers only, for tests that compare the moments of collection.
-func WithoutCollecting() Option { return func(s *Store) { s.collects = false } }
+// Passive has the store do nothing that its callers did not ask for: it collects no grants for them, and is no member with a
+// share. It is for tests that compare stores.
+func Passive() Option { return func(s *Store) { s.passive = true } }
 
 // WithPatience sets how long the engine may take before it counts as out of reach.
 func WithPatience(d time.Duration) Option { return func(s *Store) { s.patience = d } }
@@ -96,7 +97,7 @@ const answerWithin = time.Second
 
 // New returns a store on an engine. Its Close closes the engine.
 func New(engine sharedlog.Engine, opts ...Option) *Store {
-	s := &Store{engine: engine, clock: systemClock(), touch: store.BeatEvery, patience: answerWithin, leastLog: leastLog, collects: true, pools: map[string]*state{}}
+	s := &Store{engine: engine, clock: systemClock(), touch: store.BeatEvery, patience: answerWithin, leastLog: leastLog, pools: map[string]*state{}}
 	for _, o := range opts {
 		o(s)
 	}

@@ -19,7 +19,7 @@ func TestStoreWithAProcessForEachSession(t *testing.T) {
 		s, machine := serverAt(world.New(1)), uint64(0)
 		a := &apart{open: func() *logstore.Store {
 			machine++
-			return logstore.New(s.Connect(), logstore.WithClock(uptime(machine)), logstore.WithoutCollecting())
+			return logstore.New(s.Connect(), logstore.WithClock(uptime(machine)), logstore.Passive())
 		}}
 		return storetest.Harness{Store: a, Advance: advance}
 	})

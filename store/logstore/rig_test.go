@@ -38,7 +38,7 @@ func serverAt(w *world.World) *world.Server {
 func openModel(*testing.T) storetest.Harness {
 	s := serverAt(world.New(1))
 	return storetest.Harness{
-		Store:   logstore.New(s.Connect(), logstore.WithClock(uptime(1)), logstore.WithTouch(0), logstore.WithoutCollecting()),
+		Store:   logstore.New(s.Connect(), logstore.WithClock(uptime(1)), logstore.WithTouch(0), logstore.Passive()),
 		Advance: advance, RemindsLate: true,
 	}
 }

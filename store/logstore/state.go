@@ -63,6 +63,10 @@ type state struct {
 	upkeep    bool  // keepUp runs
 	closed    bool
 
+	posted []store.Op // that the log could not be told, see post
+	member member
+	out    *outage // nil while the log is in reach
+
 	crowded   atomic.Bool
 	listening atomic.Bool
 }
@@ -108,7 +112,7 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 	r := st.newRequest()
 	r.Request = replica.Request{Kind: replica.Open, Session: h.session, Spec: &h.spec}
 	if err := st.do(ctx, r); err != nil {
-		return nil, err // not recycled: the caller may have left
+		return nil, st.lossError(err) // not recycled: the caller may have left
 	}
 	st.free(r)
 	if !spec.OneShot {
@@ -158,7 +162,7 @@ func (st *state) leave(h *handle) error {
 		_ = st.doOps(ctx, h.session, undo)
 	}
 	err := st.do(ctx, r)
-	if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
+	if errors.Is(err, errLost) || errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
 		return nil // the others see before long that the process is gone
 	}
 	return err
@@ -189,6 +193,9 @@ func (st *state) stop() {
 	st.closed = true
 	if st.timer != nil {
 		st.timer.Stop()
+	}
+	if st.out != nil && st.out.timer != nil {
+		st.out.timer.Stop()
 	}
 	st.mu.Unlock()
 	st.line.shut()

@@ -141,7 +141,7 @@ func (st *state) tick() {
 // next returns the request of this process that probably goes first, if its caller waits to be told. The caller holds
 // st.mu.
 func (st *state) next() (id store.ID) {
-	if core := st.rep.Pool(); core != nil && st.store.collects {
+	if core := st.rep.Pool(); core != nil && !st.store.passive {
 		id = core.Next()
 	}
 	if spent, here := st.waiting[id]; !here || spent { // the slack of a spent ticket begins when its caller has it
@@ -160,7 +160,8 @@ const collectWithin = time.Second
 // So the caller, once told, needs no other exchange before it can send.
 func (st *state) collect(id store.ID) {
 	ops := []store.Op{{Kind: store.OpPoll, ID: id}}
-	if st.doOps(st.life, id.Session, ops) != nil || ops[0].Result.State == store.Waiting {
+	err := st.doOps(st.life, id.Session, ops)
+	if err == nil && ops[0].Result.State == store.Waiting {
 		return // another one went first
 	}
 	st.mu.Lock()
@@ -187,6 +188,15 @@ func (st *state) taken(op *store.Op) bool {
 	return ok
 }
 
+// post applies an operation now, or when the log is back.
+func (st *state) post(op store.Op) {
+	if err := st.doOps(st.life, op.ID.Session, []store.Op{op}); err != nil {
+		st.mu.Lock()
+		st.posted = append(st.posted, op)
+		st.mu.Unlock()
+	}
+}
+
 // giveBack cancels a grant that was collected for a caller that did not come.
 func (st *state) giveBack(id store.ID) {
 	st.mu.Lock()
@@ -198,7 +208,7 @@ func (st *state) giveBack(id store.ID) {
 	st.mu.Unlock()
 	if there {
 		defer st.running.Done()
-		_ = st.doOps(st.life, id.Session, []store.Op{{Kind: store.OpCancel, ID: id}})
+		st.post(store.Op{Kind: store.OpCancel, ID: id})
 	}
 }
 
@@ -214,15 +224,29 @@ func (st *state) pulse() {
 // keepUp says every few seconds that this process lives, unless its other entries do. So it also reads what others have
 // appended.
 func (st *state) keepUp() {
-	for every := st.store.touch; sleep.For(st.life, every); {
+	for sleep.For(st.life, st.beat()) {
 		st.mu.Lock()
 		m, ok := st.rep.Member(st.process)
-		quiet := !ok || st.nowAt(st.store.clock.Uptime()).Sub(m.Heard) >= every/2
+		quiet := !ok || st.nowAt(st.store.clock.Uptime()).Sub(m.Heard) >= st.store.touch/2
+		shares := st.memberOf() != 0
 		st.mu.Unlock()
-		if quiet {
+		switch {
+		case shares:
+			st.touch()
+		case quiet:
 			st.pulse()
 		}
 	}
+}
+
+// beat returns how long keepUp waits. A member with a share is heard more often.
+func (st *state) beat() time.Duration {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.memberOf() != 0 {
+		return min(touchEvery, st.store.touch)
+	}
+	return st.store.touch
 }
 
 // tell tells sessions of this process that their requests were decided.

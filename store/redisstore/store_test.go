@@ -212,7 +212,7 @@ func opener(t *testing.T, url string) func(*testing.T) storetest.Harness {
 		began := time.Now()
 		clock := logstore.Clock{Machine: 1, Uptime: func() time.Duration { return time.Since(began) }}
 		return storetest.Harness{
-			Store:   logstore.New(o.connect(t, url), logstore.WithClock(clock), logstore.WithTouch(0), logstore.WithoutCollecting(), logstore.WithPatience(time.Hour)),
+			Store:   logstore.New(o.connect(t, url), logstore.WithClock(clock), logstore.WithTouch(0), logstore.Passive(), logstore.WithPatience(time.Hour)),
 			Advance: func(d time.Duration) { time.Sleep(d); synctest.Wait() }, RemindsLate: true,
 		}
 	}
