@@ -111,6 +111,8 @@ func (r *Replica) carryOut(p *process) {
 			r.outcome(r.close(p, q.session))
 		case Leave:
 			r.outcome(r.leave(p))
+		case Forget:
+			r.forget()
 		case Ops:
 			r.operate(p, d.ops[q.from:q.to])
 		}

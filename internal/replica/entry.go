@@ -28,6 +28,7 @@ const (
 	openAlike         // open a session, by number, with the spec that the process opened one with before
 	closeOne          // close a session, by number
 	leaveAll          // the process leaves
+	forgetAll         // an earlier log was lost
 	firstShape = 8
 )
 
@@ -156,6 +157,8 @@ func (d *decoder) requestsOf(r *reader, p *process) bool {
 		case leaveAll:
 			d.requests = append(d.requests, request{kind: Leave})
 			left = true
+		case forgetAll:
+			d.requests = append(d.requests, request{kind: Forget})
 		default:
 			d.operation(r, p, code)
 		}

@@ -89,6 +89,7 @@ type Replica struct {
 	processes []*process // by number
 	byID      map[uint64]*process
 	departed  []departed // the oldest first
+	forgot    store.Time // when it was said, before there was a pool, that an earlier log was lost; 0: it was not
 	hash      uint64     // of what the pool's hash does not cover
 
 	// What follows is not part of the state.
@@ -230,6 +231,7 @@ const (
 	Open              // open Session with Spec
 	Close             // close Session: its waiting requests are cancelled, and its limits are no longer stated
 	Leave             // the process leaves: all its sessions are closed
+	Forget            // an earlier log of the pool was lost, and nobody knows what was in it
 )
 
 // Request is a part of an entry. Requests are carried out in order, consecutive ones of the kind Ops in one step.

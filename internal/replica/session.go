@@ -94,6 +94,10 @@ func (r *Replica) open(p *process, number uint32, spec *store.Spec) (err error) 
 		made.HashDecisions()
 		r.pool = made
 		r.step(now, nil)
+		if r.forgot != 0 && now-r.forgot < forgetWithin {
+			r.forget()
+		}
+		r.forgot = 0
 	} else {
 		r.step(now, nil) // what time has brought comes under the limits that there were
 		if !spec.ReadOnly {
@@ -125,6 +129,18 @@ func (r *Replica) open(p *process, number uint32, spec *store.Spec) (err error) 
 	p.sessions = append(p.sessions, s)
 	r.step(now, nil) // new limits may admit or refuse waiting requests
 	return nil
+}
+
+// forgetWithin is how long a loss matters to a pool that is opened after it: as long as any window that counts as spent then.
+const forgetWithin = store.Time(600_000_000)
+
+// forget has the pool count windows as spent of which nobody knows what was sent in them.
+func (r *Replica) forget() {
+	if r.pool == nil {
+		r.forgot = r.Now()
+		return
+	}
+	r.step(r.Now(), []store.Op{{Kind: store.OpForget}})
 }
 
 // intern returns an equal statement of another session, so that equal ones are kept once.

@@ -32,6 +32,7 @@ func (r *Replica) AppendSnapshot(b []byte) []byte {
 	b = binary.AppendUvarint(b, r.numbers)
 	b = appendFixed(b, r.hash, 8)
 	b = binary.AppendVarint(b, int64(r.awake))
+	b = binary.AppendVarint(b, int64(r.forgot))
 	b = r.clock.append(b)
 	b = binary.AppendUvarint(b, uint64(len(r.departed)))
 	for _, d := range r.departed {
@@ -141,6 +142,7 @@ func Restore(snapshot []byte) (*Replica, error) {
 	r.numbers = in.most(1 << 60)
 	r.hash = in.fixed(8)
 	r.awake = store.Time(in.between(0, latestTime))
+	r.forgot = store.Time(in.between(0, latestTime))
 	r.clock.read(&in)
 	for range in.count(maxDeparted, 11) {
 		r.departed = append(r.departed, departed{in.process(), uint16(in.fixed(2)), r.before(&in)})
@@ -152,7 +154,7 @@ func Restore(snapshot []byte) (*Replica, error) {
 	for range in.count(store.MaxMembers, 20) {
 		r.read(&in, texts)
 	}
-	if in.bad || r.awake > r.Now() || !r.clock.begun() && r.numbers > 0 {
+	if in.bad || r.awake > r.Now() || r.forgot > r.Now() || !r.clock.begun() && r.numbers > 0 {
 		return nil, ErrSnapshot
 	}
 	if r.rules == 0 {

@@ -85,6 +85,8 @@ func (w *Writer) Append(b []byte, r *Replica, monotonic time.Duration, requests 
 			b = binary.AppendUvarint(append(b, closeOne), uint64(n))
 		case Leave:
 			b = append(b, leaveAll)
+		case Forget:
+			b = append(b, forgetAll)
 		case Ops:
 			for k := range q.Ops {
 				b = w.operation(b, p, q.Session, &q.Ops[k])
