@@ -113,6 +113,7 @@ func (r *Replica) carryOut(p *process) {
 			r.outcome(r.leave(p))
 		case Forget:
 			r.forget()
+			r.outcome(nil)
 		case Ops:
 			r.operate(p, d.ops[q.from:q.to])
 		}

@@ -217,7 +217,7 @@ type Applied struct {
 	Sequence uint16
 	Err      error      // the entry was not carried out
 	Ops      []store.Op // all operations of the entry in order, with results
-	Errs     []error    // the outcomes of its requests of the kinds Open, Close and Leave, in order; nil is success
+	Errs     []error    // the outcomes of its requests, but for those of the kind Ops, in order; nil is success
 	Decided  []store.ID // waiting tickets, of any process, that were decided without being asked about, before or by the entry
 	Diverged bool       // the process had decided otherwise than this replica before it made the entry
 }

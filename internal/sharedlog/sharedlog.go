@@ -85,6 +85,8 @@ const (
 	KeepEnded = 10 * time.Second
 	// KeepPost is how long the position that a process has posted counts.
 	KeepPost = 2 * time.Second
+	// KeepAside is how long a damaged log is kept for those who want to look at it.
+	KeepAside = 7 * 24 * time.Hour
 	// KeepUpload is how long an engine keeps a snapshot that was uploaded and never became the log's.
 	KeepUpload = time.Minute
 )
@@ -101,6 +103,15 @@ type Engine interface {
 	Secret(ctx context.Context, name string, fresh []byte) ([]byte, error)
 	// Close ends the connection. Calls under way, and later ones, return [ErrClosed].
 	Close() error
+}
+
+// Shared is implemented by engines in which other programs can write to what a log consists of.
+type Shared interface {
+	// Place returns what the engine keeps the log of a pool in, for people, such as the name of a key.
+	Place(pool string) string
+	// Aside moves all that the engine keeps of a pool out of the way, for [KeepAside], and returns where it is then. For
+	// processes that know the log it is lost.
+	Aside(ctx context.Context, pool string) (place string, err error)
 }
 
 // Log is the log of one pool.

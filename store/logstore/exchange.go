@@ -98,12 +98,12 @@ func (st *state) persist(call func(ctx context.Context) error) error {
 		}
 		if err = st.mend(err); err == nil {
 			if mended++; mended == maxMended {
-				return unavailable(errRestless)
+				return Unavailable(errRestless)
 			}
 			continue
 		}
 		if !errors.Is(err, sharedlog.ErrUnavailable) || st.store.clock.Uptime()-began >= st.patience() || !sleep.For(st.life, again) {
-			return unavailable(err)
+			return Unavailable(st.judged(err))
 		}
 	}
 }
@@ -154,7 +154,7 @@ func (st *state) append(batch []*request) (unanswered []*request, err error) {
 		case f.err == nil:
 			batch = rest
 		case !anew(f.err):
-			return batch, unavailable(f.err)
+			return batch, Unavailable(f.err)
 		}
 	}
 }
@@ -428,9 +428,9 @@ func (st *state) lossError(err error) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.out != nil {
-		return unavailable(st.out.why)
+		return Unavailable(st.out.why)
 	}
-	return unavailable(err)
+	return Unavailable(err)
 }
 
 // noteWaiting keeps the set of requests that wait up to date, by the results of operations.

@@ -99,7 +99,7 @@ func (h *handle) look(ctx context.Context, f func(p *pool.Pool, now store.Time))
 	st.free(r)
 	view, now := st.view()
 	if view == nil {
-		return unavailable(errNoPool)
+		return Unavailable(errNoPool)
 	}
 	for wake := view.Wake(); wake != 0 && wake <= now; {
 		view.Serve(wake)

@@ -166,7 +166,7 @@ func (st *state) repay() error {
 		case st.flight.err == nil:
 			st.owed = st.owed[len(ops):]
 		case !anew(st.flight.err):
-			return unavailable(st.flight.err)
+			return Unavailable(st.flight.err)
 		}
 	}
 	return nil

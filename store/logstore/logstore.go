@@ -161,7 +161,7 @@ func (s *Store) Close() error {
 // Secret implements [store.Secrets].
 func (s *Store) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
 	secret, err := s.engine.Secret(ctx, name, fresh)
-	return secret, unavailable(err)
+	return secret, Unavailable(err)
 }
 
 // listWithin bounds how long listing pools takes.
@@ -173,7 +173,7 @@ func (s *Store) Pools(ctx context.Context) (list store.Listing, err error) {
 	defer cancel()
 	names, whole, err := s.engine.Pools(ctx)
 	if err != nil {
-		return list, unavailable(err)
+		return list, Unavailable(err)
 	}
 	if !whole {
 		list.Skip("the engine holds so much that not all of it was looked at: there may be more pools")
@@ -184,7 +184,7 @@ func (s *Store) Pools(ctx context.Context) (list store.Listing, err error) {
 		}
 		spec, exists, err := s.stated(ctx, name)
 		if err != nil && ctx.Err() != nil {
-			return list, unavailable(err)
+			return list, Unavailable(err)
 		}
 		if err != nil {
 			err = fmt.Errorf("pool %.80q: %w", name, err)
@@ -203,7 +203,7 @@ func (s *Store) stated(ctx context.Context, name string) (spec store.Spec, exist
 	st := newState(s, name, true)
 	defer st.stop()
 	if err := st.load(ctx); err != nil {
-		return spec, false, unavailable(err)
+		return spec, false, Unavailable(err)
 	}
 	core := st.rep.Pool()
 	if core == nil {
@@ -212,8 +212,8 @@ func (s *Store) stated(ctx context.Context, name string) (spec store.Spec, exist
 	return core.Stated(), true, nil
 }
 
-// unavailable wraps err so that errors.Is(err, store.ErrUnavailable) holds, unless the store was closed.
-func unavailable(err error) error {
+// Unavailable wraps err so that errors.Is(err, store.ErrUnavailable) holds, unless the store was closed.
+func Unavailable(err error) error {
 	switch {
 	case err == nil || errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed):
 		return err

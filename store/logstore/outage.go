@@ -186,7 +186,7 @@ func (st *state) decideLocked(h *handle, ops []store.Op) error {
 		}
 	}
 	if !possible {
-		return store.Kept(unavailable(o.why))
+		return store.Kept(Unavailable(o.why))
 	}
 	return nil
 }

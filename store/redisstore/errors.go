@@ -21,6 +21,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.at + ": " + e.what }
 
+// What returns what failed, without the address.
+func (e *Error) What() string { return e.what }
+
 // Hint says what to do, or is "".
 func (e *Error) Hint() string { return e.hint }
 
@@ -63,7 +66,9 @@ func (c *conn) fail(err error) error {
 		e.cause = nil
 		v.Detail, _ = c.address.Redact(v.Detail)
 	}
-	e.what = v.Text()
+	if e.what = v.Text(); replied(err, "WRONGTYPE") {
+		e.what = "a key is damaged: it is of another kind than those that Sluice writes"
+	}
 	e.hint = strings.ReplaceAll(v.Hint, "PREFIX", c.address.Prefix)
 	return e
 }

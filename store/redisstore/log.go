@@ -50,14 +50,14 @@ func (l *log) look(ctx context.Context, segment string) (h head, err error) {
 	now, err := list[0].AsInt64()
 	there, err2 := list[1].AsInt64()
 	fields, err3 := list[2].AsStrSlice()
-	if err != nil || err2 != nil || err3 != nil || len(fields) != 6 {
+	if err != nil || err2 != nil || err3 != nil || len(fields) != 7 {
 		return h, l.odd("the script returned something else")
 	}
 	if h, err = readHead(fields); errors.Is(err, sharedlog.ErrFormat) {
 		return h, &Error{kind: err, at: l.name, what: fmt.Sprintf("the log %s has the format %.20q", l.head(), fields[0]),
 			hint: "use the same version of Sluice everywhere, or give this one a prefix of its own: ?prefix=NAME"}
 	} else if err != nil {
-		return h, l.odd("the hash " + l.head() + " is damaged")
+		return h, l.odd("the key " + l.head() + " is damaged: it is not a hash as Sluice writes it")
 	}
 	h.now, h.there = store.Time(now), there == 1
 	return h, nil
@@ -65,10 +65,10 @@ func (l *log) look(ctx context.Context, segment string) (h head, err error) {
 
 // readHead reads the fields of a hash in the order of headScript. All are empty if there is none.
 func readHead(fields []string) (h head, err error) {
-	if fields[1] == "" {
+	switch {
+	case fields[6] == "0":
 		return h, nil
-	}
-	if fields[0] != format {
+	case fields[0] != "" && fields[0] != format:
 		return h, sharedlog.ErrFormat
 	}
 	var errs [4]error

@@ -31,7 +31,7 @@
 // A user with the least rights:
 //
 //	ACL SETUSER name >password resetkeys ~PREFIX:* resetchannels &PREFIX:* -@all
-//	    +eval +evalsha +time +append +getrange +strlen +exists +get +set +del +rename +pexpire +persist +pttl
+//	    +eval +evalsha +time +append +getrange +strlen +exists +get +set +del +rename +renamenx +pexpire +persist +pttl
 //	    +hmget +hset +hgetall +zadd +zcard +zrem +zrangebyscore +scan +publish +subscribe +unsubscribe
 //	    +ping +hello +auth +select +client|setname +cluster|shards +cluster|slots +asking
 //
@@ -65,9 +65,12 @@ func init() {
 
 // Open connects to the Redis at a URL. Close the store to close its connections.
 func Open(ctx context.Context, url string, opts ...logstore.Option) (*logstore.Store, error) {
+	if _, err := redisurl.Parse(url); err != nil {
+		return nil, err
+	}
 	engine, err := OpenEngine(ctx, url)
 	if err != nil {
-		return nil, err
+		return nil, logstore.Unavailable(err)
 	}
 	return logstore.New(engine, opts...), nil
 }
@@ -93,12 +96,15 @@ func OpenEngine(ctx context.Context, url string) (*Engine, error) {
 // Log implements [sharedlog.Engine].
 func (e *Engine) Log(pool string) sharedlog.Log {
 	l := &log{conn: e.conn}
-	l.base = e.address.Prefix + ":{" + escape(pool) + "}:"
+	l.base = e.base(pool)
 	if len(pool) > sharedlog.MaxPool {
 		l.bad = fmt.Errorf("%w: the name of a pool has %d bytes", sharedlog.ErrTooBig, len(pool))
 	}
 	return l
 }
+
+// base begins all keys of a pool.
+func (e *Engine) base(pool string) string { return e.address.Prefix + ":{" + escape(pool) + "}:" }
 
 // Close implements [sharedlog.Engine].
 func (e *Engine) Close() error {

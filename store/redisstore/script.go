@@ -34,6 +34,7 @@ return n`)
 // headScript reads what the log is, and whether a segment is there.
 var headScript = newScript(now + `local h = redis.call('HMGET', KEYS[1], 'format', 'incarnation', 'segment', 'snapshot', 'size', 'origin')
 for i = 1, 6 do h[i] = h[i] or '' end
+h[7] = tostring(redis.call('EXISTS', KEYS[1]))
 return {t, redis.call('EXISTS', KEYS[2]), h}`)
 
 // createScript begins a log with nothing, unless there is one, or survivors of one have posted.
