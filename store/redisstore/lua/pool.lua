@@ -1107,9 +1107,9 @@ F.pool_Pool_forget = function(op) -- internal/pool/forget.go:23
   i = i + 1
  end
 end
-F.pool_Pool_gone = function(op) -- internal/pool/sessions.go:100
+F.pool_Pool_gone = function(op) -- internal/pool/sessions.go:101
  op[31] = 4
- local from = op[2]
+ local proven, from = op[17] ~= 1, op[2]
  local to = from + (op[3] > 1 and op[3] or 1)
  do
   local i = 1
@@ -1117,11 +1117,12 @@ F.pool_Pool_gone = function(op) -- internal/pool/sessions.go:100
    local tk = S_tickets[i] or ld(S_tickets, i)
    if not (tk[23] ~= 3 or tk[33] ~= 0 or tk[34] == 0) then
     local id = (S_sessions[tk[16]] or ld(S_sessions, tk[16]))[1]
-    if id >= from and id < to then F.pool_Pool_orphan(i, tk, true) end
+    if id >= from and id < to then F.pool_Pool_orphan(i, tk, proven) end
    end
    i = i + 1
   end
  end
+ if not proven then return end
  local weigh, i = false, 1
  while i < slabEnd(S_sessions) do
   local s = S_sessions[i] or ld(S_sessions, i)
@@ -1608,7 +1609,7 @@ F.pool_Pool_schedule = function(i, t, due) -- internal/pool/ticket.go:149
  t[6] = due
  F.pool_wheel_add(once, 133, i, t)
 end
-F.pool_Pool_dropLost = function(t, tk) -- internal/pool/sessions.go:152
+F.pool_Pool_dropLost = function(t, tk) -- internal/pool/sessions.go:157
  local held = false
  for k = 0, tk[25] - 1 do
   local c, c_o = tk, (k)*5+35
@@ -1630,7 +1631,7 @@ F.pool_Pool_aliveUntil = function(tk) -- internal/pool/sessions.go:90
  if once[1] - once[3] > 6000000 then until_ = max(until_, once[1] + 6000000) end
  return until_
 end
-F.pool_Pool_orphan = function(t, tk, proven) -- internal/pool/sessions.go:136
+F.pool_Pool_orphan = function(t, tk, proven) -- internal/pool/sessions.go:141
  tk[33] = 1
  if tk[27] == 0 then F.pool_Pool_pausesLost(t, tk, false) end
  for k = 0, tk[25] - 1 do
@@ -1760,7 +1761,7 @@ F.pool_callers_sweep = function(n, now_, lease) -- internal/pool/callers.go:85
   end
  end
 end
-F.pool_Pool_sweepSessions = function(n) -- internal/pool/sessions.go:186
+F.pool_Pool_sweepSessions = function(n) -- internal/pool/sessions.go:191
  for t1_ = 0, n - 1 do
   once[24] = once[24] + 1
   if once[24] >= slabEnd(S_sessions) then
@@ -2864,7 +2865,7 @@ end
 F.policy_Breaker_Sent = function(b, b_o, t) -- internal/policy/breaker.go:204
  if b[b_o+9] ~= 0 and t - b[b_o+13] < 10000000 then b[b_o+14] = b[b_o+14] + 1 end
 end
-F.pool_Pool_past = function(s) return s[5] == 0 and s[8] == 0 and once[1] - s[3] >= 600000000 end -- internal/pool/sessions.go:180
+F.pool_Pool_past = function(s) return s[5] == 0 and s[8] == 0 and once[1] - s[3] >= 600000000 end -- internal/pool/sessions.go:185
 F.pool_Pool_unstated = function(tk, o) -- internal/pool/fast.go:258
  local n = 0
  for limit = 0, cfg[4] - 1 do if o[limit+6] > 0 then n = n + 1 end end
@@ -3184,7 +3185,7 @@ F.pool_Pool_strike = function(limit, i) -- internal/pool/crowd.go:76
  once[limit+65] = once[limit+65] - 1
  if once[limit+81] == i then once[limit+81] = 0 end
 end
-F.pool_Pool_sweepSession = function() -- internal/pool/sessions.go:196
+F.pool_Pool_sweepSession = function() -- internal/pool/sessions.go:201
  local s = S_sessions[once[24]] or ld(S_sessions, once[24])
  if s[3] == 0 or not (s[5] == 0 and s[8] == 0 and once[1] - s[3] >= 600000000) then return end
  once[28] = once[28] > s[2] and once[28] or s[2]
@@ -4370,7 +4371,7 @@ F.pause_ramp_nth = function(r, r_o, n) -- internal/pause/ramp.go:127
  if mul(i, r[r_o+24]) >= (r[r_o+17] + r[r_o+4] - r[r_o+16]) then return r[r_o+3] end
  return r.marks[fmod(i, 512)+1]
 end
-F.store_AmountOf = function(amounts, l) -- store/store.go:458
+F.store_AmountOf = function(amounts, l) -- store/store.go:459
  local n, stated, i = 0, false, #amounts - 1
  while i >= 0 do
   local a = amounts[i+1]
@@ -5192,7 +5193,7 @@ F.pause_ramp_mark = function(r, r_o, t) -- internal/pause/ramp.go:184
  end
  r[r_o+4] = r[r_o+4] + 1
 end
-F.store_Amount_concerns = function(a, l) -- store/store.go:449
+F.store_Amount_concerns = function(a, l) -- store/store.go:450
  if a[2] ~= "" then return a[2] == l[1] and (a[1] == "" or a[1] == l[3]) end
  return a[1] == l[3]
 end
