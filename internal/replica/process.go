@@ -201,7 +201,7 @@ func (r *Replica) firstGone(but *process, now store.Time) (p *process, at, due s
 // and its limits no longer stated.
 func (r *Replica) declareGone(p *process, at store.Time) {
 	if r.pool != nil {
-		ops := []store.Op{{Kind: store.OpGone, ID: store.ID{Session: p.id, N: MaxSession + 1}}}
+		ops := []store.Op{{Kind: store.OpGone, Tie: store.TieBeat, ID: store.ID{Session: p.id, N: MaxSession + 1}}}
 		var waiting []uint64
 		r.pool.EachWaiting(func(session uint64) bool {
 			if ProcessOf(session) == p.id {

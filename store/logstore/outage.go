@@ -176,7 +176,7 @@ func (st *state) decideLocked(h *handle, ops []store.Op) error {
 			st.pollAlone(op, mode)
 		case mode == store.FailOpen:
 			st.number(op)
-			op.Result.State, op.Result.ID, op.Result.GrantedAt = store.Granted, op.ID, now
+			op.Result.State, op.Result.GrantedAt = store.Granted, now
 			o.granted++
 		default:
 			st.number(op)
@@ -221,6 +221,7 @@ func (st *state) number(op *store.Op) {
 		o.numbers++
 		op.ID.N = st.rep.Numbered(op.ID.Session) + apart + o.numbers
 	}
+	op.Result.ID = op.ID
 }
 
 func (o *outage) keep(op *store.Op, now store.Time) {
