@@ -54,6 +54,7 @@ type Store struct {
 	touch    time.Duration
 	patience time.Duration
 	leastLog int64
+	memories func(pool string) *memory // nil: this machine remembers nothing
 	passive  bool
 	counts   counts
 

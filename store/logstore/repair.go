@@ -89,12 +89,20 @@ func (s *Store) noteLoss(ctx context.Context, name string) error {
 	st := newState(s, name, true)
 	defer st.stop()
 	for _, kind := range []replica.Kind{replica.Forget, replica.Leave} {
-		r := st.newRequest()
-		r.Request = replica.Request{Kind: kind}
-		if err := st.do(ctx, r); err != nil {
+		if err := st.ask(ctx, kind); err != nil {
 			return fmt.Errorf("the next log could not be told of the loss: %w", err)
 		}
-		st.free(r)
 	}
 	return nil
+}
+
+// ask has a request of a kind carried out that has nothing else.
+func (st *state) ask(ctx context.Context, kind replica.Kind) error {
+	r := st.newRequest()
+	r.Request = replica.Request{Kind: kind}
+	err := st.do(ctx, r)
+	if err == nil {
+		st.free(r)
+	}
+	return err
 }

@@ -46,6 +46,10 @@ func (st *state) load(context.Context) error {
 	st.compare()
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	if st.found.Now == 0 {
+		st.found = sharedlog.Loaded{Origin: got.Origin, Now: got.Now}
+		st.found.At = st.at
+	}
 	if up := st.store.clock.Uptime(); st.clock.at == 0 {
 		st.clock.took(st.rep.Now()+max(got.Now-st.at.Stamp, 0), up)
 	}

@@ -63,6 +63,9 @@ type state struct {
 	upkeep    bool  // keepUp runs
 	closed    bool
 
+	memory *memory          // nil: there is none
+	found  sharedlog.Loaded // of the first load, without its bytes
+
 	posted []store.Op // that the log could not be told, see post
 	member member
 	out    *outage // nil while the log is in reach
@@ -115,6 +118,15 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 		return nil, st.lossError(err) // not recycled: the caller may have left
 	}
 	st.free(r)
+	if st.recalls(&spec) {
+		if err := st.ask(ctx, replica.Forget); err != nil {
+			return nil, st.lossError(err)
+		}
+	}
+	if st.found.Now/hour != st.found.At.Stamp/hour { // nobody has used it in this hour
+		st.found.At.Stamp = st.found.Now
+		st.keep()
+	}
 	if !spec.OneShot {
 		st.listenLocked(ctx)
 	}
@@ -126,6 +138,29 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 		st.running.Go(st.keepUp)
 	}
 	return h, nil
+}
+
+const (
+	hour = store.Time(time.Hour / time.Microsecond)
+	// keptUnused is how long the log of a pool is kept at least after its last use. Long windows extend it.
+	keptUnused = 24 * time.Hour
+)
+
+// keep has the engine delete the log once nothing in it counts any more, unless it is used again.
+func (st *state) keep() {
+	st.mu.Lock()
+	core, at := st.rep.Pool(), st.at
+	st.mu.Unlock()
+	if core == nil {
+		return
+	}
+	unused := keptUnused
+	for _, l := range core.Stated().Limits {
+		unused = max(unused, 2*l.Window)
+	}
+	ctx, cancel := context.WithTimeout(st.life, st.patience())
+	defer cancel()
+	_ = st.log.Keep(ctx, at, unused) // if it fails, the next one who uses it tries in an hour
 }
 
 // leaveWithin bounds how long a closing session waits for the log.
@@ -189,6 +224,7 @@ func (st *state) close() error {
 
 // stop ends all background work.
 func (st *state) stop() {
+	st.remember(true)
 	st.mu.Lock()
 	st.closed = true
 	if st.timer != nil {

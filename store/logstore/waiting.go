@@ -224,7 +224,17 @@ func (st *state) pulse() {
 // keepUp says every few seconds that this process lives, unless its other entries do. So it also reads what others have
 // appended.
 func (st *state) keepUp() {
-	for sleep.For(st.life, st.beat()) {
+	st.remember(false) // it may be killed before it does so again
+	wrote := st.store.clock.Uptime()
+	for kept := wrote; sleep.For(st.life, st.beat()); {
+		if up := st.store.clock.Uptime(); up-wrote >= rememberEvery {
+			st.remember(false)
+			wrote = up
+		}
+		if up := st.store.clock.Uptime(); up-kept >= time.Hour {
+			st.keep()
+			kept = up
+		}
 		st.mu.Lock()
 		m, ok := st.rep.Member(st.process)
 		quiet := !ok || st.nowAt(st.store.clock.Uptime()).Sub(m.Heard) >= st.store.touch/2

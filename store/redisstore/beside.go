@@ -196,10 +196,12 @@ func (l *log) Watch(ctx context.Context, process uint64) (<-chan struct{}, error
 		return nil, err
 	}
 	woken := make(chan struct{}, 1)
+	w := &watch{conn: l.conn, client: client, channels: []string{l.channel(process), l.everybody()}, woken: woken, first: make(chan error, 1)}
 	l.mu.Lock()
-	l.watched[l.channel(process)]++
+	for _, channel := range w.channels {
+		l.watched[channel]++
+	}
 	l.mu.Unlock()
-	w := &watch{conn: l.conn, client: client, channel: l.channel(process), woken: woken, first: make(chan error, 1)}
 	go w.run(ctx)
 	select {
 	case err := <-w.first:
@@ -217,9 +219,9 @@ func (l *log) Watch(ctx context.Context, process uint64) (<-chan struct{}, error
 // watch is one subscription.
 type watch struct {
 	*conn
-	client  rueidis.Client
-	channel string
-	first   chan error // the outcome of the first attempt
+	client   rueidis.Client
+	channels []string
+	first    chan error // the outcome of the first attempt
 
 	subscribed atomic.Bool
 	mu         sync.Mutex // guards woken, which is nil when it was closed
@@ -245,7 +247,7 @@ func (w *watch) run(ctx context.Context) {
 	})
 	for delay := firstAgain; ; delay = min(2*delay, lastAgain) {
 		began := time.Now()
-		err := w.client.Receive(ctx, w.client.B().Subscribe().Channel(w.channel).Build(), func(rueidis.PubSubMessage) { w.hint() })
+		err := w.client.Receive(ctx, w.client.B().Subscribe().Channel(w.channels...).Build(), func(rueidis.PubSubMessage) { w.hint() })
 		if ctx.Err() != nil {
 			return
 		}
@@ -283,18 +285,20 @@ func (w *watch) close() {
 	w.woken = nil
 	w.mu.Unlock()
 	w.conn.mu.Lock()
-	w.watched[w.channel]--
-	last := w.watched[w.channel] == 0
-	if last {
-		delete(w.watched, w.channel)
+	var last []string
+	for _, channel := range w.channels {
+		if w.watched[channel]--; w.watched[channel] == 0 {
+			delete(w.watched, channel)
+			last = append(last, channel)
+		}
 	}
 	ended := w.ended
 	w.conn.mu.Unlock()
-	if last && !ended { // A watch that begins at this moment subscribes again. In a Cluster another node may be asked, in vain.
+	if len(last) > 0 && !ended { // A watch that begins at this moment subscribes again. In a Cluster another node may be asked, in vain.
 		ctx, cancel := context.WithTimeout(context.Background(), w.address.Timeout)
 		defer cancel()
 		// Without the connection there is no subscription either.
-		_ = w.client.Do(ctx, w.client.B().Unsubscribe().Channel(w.channel).Build()).Error()
+		_ = w.client.Do(ctx, w.client.B().Unsubscribe().Channel(last...).Build()).Error()
 	}
 }
 

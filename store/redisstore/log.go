@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -251,14 +252,22 @@ func (l *log) Load(ctx context.Context) (got sharedlog.Loaded, err error) {
 		}
 		before = h
 		if done, err := l.loadAt(ctx, h, &got); done || err != nil {
+			l.missed.Store(0)
 			return got, err
 		}
 	}
 	return got, l.restless()
 }
 
+// awaitSurvivors is how long a process that finds no log leaves it to those that listen and so have used one: they know what
+// was in it.
+const awaitSurvivors = time.Second
+
 // create makes a log with nothing in it. It reports false if another process was first.
 func (l *log) create(ctx context.Context, now store.Time) (bool, error) {
+	if l.survived(ctx, now) {
+		return false, &Error{kind: sharedlog.ErrLost, at: l.name, what: "the log is gone, and processes that have used it are about to write it again"}
+	}
 	incarnation := uint64(max(now, 1))
 	reply, err := l.run(ctx, createScript, []string{l.head(), l.key("s:", incarnation, 0), l.posts()},
 		format, strconv.FormatUint(incarnation, 10), rueidis.BinaryString(sharedlog.Header(0)))
@@ -274,6 +283,21 @@ func (l *log) create(ctx context.Context, now store.Time) (bool, error) {
 		return false, &Error{kind: sharedlog.ErrLost, at: l.name, what: "the log is gone, and processes that know it are about to write it again"}
 	}
 	return false, l.odd("the script returned something else")
+}
+
+// survived wakes all that use the log, and reports whether there are any that have not had their time yet to write it again.
+// In a Cluster it sees only those that listen at the same node.
+func (l *log) survived(ctx context.Context, now store.Time) bool {
+	got, err := l.do(ctx, l.client.B().Publish().Channel(l.everybody()).Message("").Build())
+	if err != nil {
+		return false
+	}
+	listeners, err := got[0].AsInt64()
+	if err != nil || listeners == 0 {
+		return false
+	}
+	l.missed.CompareAndSwap(0, int64(now))
+	return now.Sub(store.Time(l.missed.Load())) < awaitSurvivors
 }
 
 // loadAt reads what a hash names. It reports false if that is gone.

@@ -24,7 +24,8 @@
 //
 // The key PREFIX:secret:NAME holds a secret of all processes.
 //
-// Wake-ups are messages on the channel PREFIX:{POOL}:w:PROCESS.
+// Wake-ups are messages on the channel PREFIX:{POOL}:w:PROCESS, and on PREFIX:{POOL}:w for all that use the pool: a process
+// that finds no log asks there whether others know one.
 //
 // # Rights
 //
@@ -48,11 +49,13 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"sync/atomic"
 
 	"github.com/sluicehq/sluice/internal/redisurl"
 	"github.com/sluicehq/sluice/internal/sharedlog"
+	"github.com/sluicehq/sluice/internal/statedir"
 	"github.com/sluicehq/sluice/store"
 	"github.com/sluicehq/sluice/store/logstore"
 )
@@ -72,7 +75,16 @@ func Open(ctx context.Context, url string, opts ...logstore.Option) (*logstore.S
 	if err != nil {
 		return nil, logstore.Unavailable(err)
 	}
+	if dir, err := statedir.Default(); err == nil {
+		opts = append([]logstore.Option{logstore.WithMemory(filepath.Join(dir, "redis"), engine.identity())}, opts...)
+	}
 	return logstore.New(engine, opts...), nil
+}
+
+// identity names the server and the prefix, without passwords.
+func (e *Engine) identity() string {
+	a := &e.address
+	return fmt.Sprintf("%v %q %d %q %q", a.Mode, a.Hosts, a.DB, a.Master, a.Prefix)
 }
 
 // Engine keeps logs in one Redis. It implements [sharedlog.Engine].
@@ -118,6 +130,8 @@ type log struct {
 	base string // begins all keys
 	bad  error  // about the name of the pool
 	last atomic.Pointer[segment]
+	// missed is when this process found first that there is no log; 0: there is one.
+	missed atomic.Int64
 }
 
 var _ sharedlog.Log = (*log)(nil)
@@ -133,6 +147,9 @@ func (l *log) key(kind string, incarnation uint64, segment int64) string {
 func (l *log) channel(process uint64) string {
 	return l.base + "w:" + strconv.FormatUint(process, 10)
 }
+
+// everybody is the channel of all processes that use the pool.
+func (l *log) everybody() string { return l.base + "w" }
 
 // segment is what this process knows of one.
 type segment struct {
