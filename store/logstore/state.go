@@ -123,7 +123,7 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 			return nil, st.lossError(err)
 		}
 	}
-	if st.found.Now/hour != st.found.At.Stamp/hour { // nobody has used it in this hour
+	if st.store.touch > 0 && st.found.Now/hour != st.found.At.Stamp/hour { // nobody has used it in this hour
 		st.found.At.Stamp = st.found.Now
 		st.keep()
 	}
