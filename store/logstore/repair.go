@@ -84,10 +84,13 @@ func (s *Store) inspect(ctx context.Context, name string) error {
 	return nil
 }
 
-// noteLoss has the next log of a pool say that an earlier one was lost.
+// noteLoss has the next log of a pool say that an earlier one was lost, unless a process that knew it begins the next one.
 func (s *Store) noteLoss(ctx context.Context, name string) error {
 	st := newState(s, name, true)
 	defer st.stop()
+	if err := st.persist(st.load); err != nil || !st.found.Created {
+		return err
+	}
 	for _, kind := range []replica.Kind{replica.Forget, replica.Leave} {
 		if err := st.ask(ctx, kind); err != nil {
 			return fmt.Errorf("the next log could not be told of the loss: %w", err)

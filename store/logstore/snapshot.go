@@ -47,7 +47,7 @@ func (st *state) load(context.Context) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.found.Now == 0 {
-		st.found = sharedlog.Loaded{Origin: got.Origin, Now: got.Now}
+		st.found = sharedlog.Loaded{Origin: got.Origin, Created: got.Created, Now: got.Now}
 		st.found.At = st.at
 	}
 	if up := st.store.clock.Uptime(); st.clock.at == 0 {
