@@ -385,6 +385,9 @@ func (st *state) answer(did *replica.Applied) {
 		}
 		n := len(r.Ops)
 		st.noteWaiting(ops[:n])
+		if !r.own {
+			st.asked(ops[:n])
+		}
 		if r.move(answering, sent) {
 			for i := range r.Ops {
 				op := &r.Ops[i]
