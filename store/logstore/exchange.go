@@ -314,14 +314,16 @@ func (st *state) apply(e sharedlog.Entry) error {
 		st.answer(&did)
 	case flies:
 		f.err = did.Err
-	case mine && did.Err == nil: // it seemed to be lost, and its callers have gone on without it
+	case mine && did.Err == nil && f.void && did.Sequence == f.sequence: // it seemed to be lost, and its callers have gone on without it
 		f.void = false
 		if !f.owes {
 			st.abandon(did.Ops)
 		}
 	}
-	st.noteDecided(did.Decided, mine)
-	st.noteWake(mine)
+	if st.loaded { // otherwise old entries are read again, and load compares what waits
+		st.noteDecided(did.Decided, mine)
+		st.noteWake(mine)
+	}
 	switch broken := st.rep.Broken(); {
 	case errors.Is(broken, replica.ErrPoisoned):
 		st.poison[placeOf(e.At)] = true
@@ -383,6 +385,9 @@ func (st *state) answer(did *replica.Applied) {
 		}
 		n := len(r.Ops)
 		st.noteWaiting(ops[:n])
+		if !r.own {
+			st.asked(ops[:n])
+		}
 		if r.move(answering, sent) {
 			for i := range r.Ops {
 				op := &r.Ops[i]

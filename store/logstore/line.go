@@ -34,6 +34,7 @@ type request struct {
 	replica.Request
 	look   bool // only to read what others have appended; Request is unused
 	tick   bool // only to show that time has passed; Request is unused
+	own    bool // of the store itself, see collect
 	follow bool // the caller never leads: its deadline is near
 	lost   bool // the answer is that the log is out of reach: decide without it
 	err    error

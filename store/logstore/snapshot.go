@@ -28,10 +28,10 @@ func (st *state) load(context.Context) error {
 			return fmt.Errorf("%w: its snapshot: %w", sharedlog.ErrDamaged, err)
 		}
 	}
+	st.mu.Lock()
 	if st.loaded {
 		st.before, st.was, st.loaded = st.rep, st.at, false
 	}
-	st.mu.Lock()
 	st.rep, st.at, st.shot = rep, got.From, int64(len(got.Snapshot))
 	st.mu.Unlock()
 	if err := st.take(got.Entries); err != nil {

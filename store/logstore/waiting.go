@@ -159,18 +159,29 @@ const collectWithin = time.Second
 // collect appends an entry at the moment at which a request may go, and collects the grant for the caller in the same step.
 // So the caller, once told, needs no other exchange before it can send.
 func (st *state) collect(id store.ID) {
-	ops := []store.Op{{Kind: store.OpPoll, ID: id}}
-	err := st.doOps(st.life, id.Session, ops)
-	if err == nil && ops[0].Result.State == store.Waiting {
-		return // another one went first
+	st.mu.Lock()
+	st.collected[id] = store.Result{} // until the result is there
+	st.mu.Unlock()
+	r := st.newRequest()
+	r.Request = replica.Request{Kind: replica.Ops, Session: id.Session, Ops: []store.Op{{Kind: store.OpPoll, ID: id}}}
+	r.own = true
+	err := st.do(st.life, r)
+	got := r.Ops[0].Result
+	if err == nil {
+		st.free(r)
 	}
 	st.mu.Lock()
-	if ops[0].Result.State == store.Granted && !st.closed {
-		st.collected[id] = ops[0].Result
+	_, ours := st.collected[id]
+	if ours = ours && !st.closed; ours && err == nil && got.State == store.Granted {
+		st.collected[id] = got
 		time.AfterFunc(collectWithin, func() { st.giveBack(id) })
+	} else {
+		delete(st.collected, id)
 	}
 	st.mu.Unlock()
-	st.tell([]store.ID{id})
+	if ours && (err != nil || got.State != store.Waiting) { // otherwise the caller has asked itself, or another request went first
+		st.tell([]store.ID{id})
+	}
 }
 
 // taken answers a poll that was collected already.
@@ -180,12 +191,23 @@ func (st *state) taken(op *store.Op) bool {
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	r, ok := st.collected[op.ID]
-	if ok {
-		delete(st.collected, op.ID)
-		op.Result = r
+	r := st.collected[op.ID]
+	if r.State != store.Granted {
+		return false
 	}
-	return ok
+	delete(st.collected, op.ID)
+	op.Result = r
+	return true
+}
+
+// asked notes that callers have asked about requests themselves, so that none of them is given back. The caller holds st.mu.
+func (st *state) asked(ops []store.Op) {
+	if len(st.collected) == 0 {
+		return
+	}
+	for i := range ops {
+		delete(st.collected, ops[i].ID)
+	}
 }
 
 // post applies an operation now, or when the log is back.
