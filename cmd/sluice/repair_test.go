@@ -34,7 +34,7 @@ func TestRepairBehindADaemon(t *testing.T) {
 	}
 	ask := []string{"acquire", "api", "--agent", "a", "--wait", "0", "--store", at}
 	sluice(0, "granted", ask...)
-	for _, command := range [][]string{{"DEL", "sluice:{api}:log"}, {"SET", "sluice:{api}:log", "mine"}} {
+	for _, command := range [][]string{{"DEL", "sluice:{api}"}, {"SET", "sluice:{api}", "mine"}} {
 		if _, err := server.Do(t.Context(), command...); err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 var _ sharedlog.Shared = (*Engine)(nil)
 
 // Place implements [sharedlog.Shared].
-func (e *Engine) Place(pool string) string { return e.base(pool) + "log" }
+func (e *Engine) Place(pool string) string { return e.headOf(pool) }
 
 // Aside implements [sharedlog.Shared]. The hash goes first: without it there is no log, and what else is there belongs to
 // none.
@@ -24,9 +24,9 @@ func (e *Engine) Aside(ctx context.Context, pool string) (string, error) {
 		return "", err
 	}
 	defer e.busy.Done()
-	base := e.base(pool)
-	aside := base + "damaged-" + time.Now().UTC().Format("20060102T150405.000000Z") + ":"
-	if err := e.rename(ctx, base+"log", aside+"log"); err != nil {
+	head, base := e.headOf(pool), e.base(pool)
+	aside := head + ":damaged-" + time.Now().UTC().Format("20060102T150405.000000Z")
+	if err := e.rename(ctx, head, aside); err != nil {
 		return "", err
 	}
 	found := map[string]bool{}
@@ -36,13 +36,13 @@ func (e *Engine) Aside(ctx context.Context, pool string) (string, error) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(found)) {
-		if rest := strings.TrimPrefix(key, base); !strings.HasPrefix(rest, "damaged-") && rest != "log" { // a new one, perhaps
-			if err := e.rename(ctx, key, aside+rest); err != nil {
+		if rest := strings.TrimPrefix(key, base); !strings.HasPrefix(rest, "damaged-") {
+			if err := e.rename(ctx, key, aside+":"+rest); err != nil {
 				return "", err
 			}
 		}
 	}
-	return aside + "log", nil
+	return aside, nil
 }
 
 // rename renames a key of any kind, if it is there, and has it expire.

@@ -190,7 +190,7 @@ func TestKeysThatAreNoLog(t *testing.T) {
 		says    string
 	}{
 		{[]string{"SET", l.head(), "x"}, sharedlog.ErrDamaged, ""},
-		{[]string{"HSET", l.head(), "format", "2"}, sharedlog.ErrFormat, "?prefix="},
+		{[]string{"HSET", l.head(), "f", "2"}, sharedlog.ErrFormat, "?prefix="},
 		{[]string{"HSET", l.head(), "incarnation", "x"}, sharedlog.ErrDamaged, l.base},
 		{[]string{"HSET", l.head(), "segment", "-1"}, sharedlog.ErrDamaged, l.base},
 		{[]string{"HSET", l.head(), "size", "99999999999"}, sharedlog.ErrDamaged, l.base},

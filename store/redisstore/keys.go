@@ -26,7 +26,7 @@ func (e *Engine) Pools(ctx context.Context) (names []string, whole bool, err err
 		return nil, false, err
 	}
 	defer e.busy.Done()
-	before, after := e.address.Prefix+":{", "}:log"
+	before, after := e.address.Prefix+":{", "}"
 	found, whole := map[string]bool{}, true
 	for _, node := range e.nodes() { // replicas repeat the keys of their masters
 		all, err := e.scan(ctx, node, escapeGlob(before)+"*"+after, found)

@@ -16,7 +16,7 @@ import (
 )
 
 // format is that of the keys. Another one is refused.
-const format = "1"
+const format = "log-1"
 
 // tries bounds how often a call begins anew because other processes changed the log meanwhile.
 const tries = 10
@@ -88,7 +88,7 @@ func readHead(fields []string) (h head, err error) {
 }
 
 func (l *log) odd(what string) error {
-	return &Error{kind: sharedlog.ErrDamaged, at: l.name, what: what, hint: "did something else write to keys that begin with " + l.base + "?"}
+	return &Error{kind: sharedlog.ErrDamaged, at: l.name, what: what, hint: "did something else write to keys that begin with " + l.head() + "?"}
 }
 
 // fate returns why a call at a position found no segment.

@@ -6,9 +6,9 @@
 //
 // # Keys
 //
-// All keys of a pool begin with PREFIX:{POOL}: and share a slot of a Cluster. A name's } and % are written %7D and %25.
+// All keys of a pool begin with PREFIX:{POOL} and share a slot of a Cluster. A name's } and % are written %7D and %25.
 //
-//	log          hash: the incarnation, its segment, its snapshot, and where it came from
+//	             hash: the incarnation, its segment, its snapshot, and where it came from
 //	s:INC:SEG    string: the segment, a header and entries (see package sharedlog)
 //	e:INC:SEG    the same, ended; expires after 10 s
 //	n:NUMBER     string: a snapshot; one that is not the log's expires after a minute
@@ -51,6 +51,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/sluicehq/sluice/internal/redisurl"
@@ -115,8 +116,11 @@ func (e *Engine) Log(pool string) sharedlog.Log {
 	return l
 }
 
-// base begins all keys of a pool.
-func (e *Engine) base(pool string) string { return e.address.Prefix + ":{" + escape(pool) + "}:" }
+// headOf is the key of the hash that names what a log consists of.
+func (e *Engine) headOf(pool string) string { return e.address.Prefix + ":{" + escape(pool) + "}" }
+
+// base begins all other keys of a pool.
+func (e *Engine) base(pool string) string { return e.headOf(pool) + ":" }
 
 // Close implements [sharedlog.Engine].
 func (e *Engine) Close() error {
@@ -127,7 +131,7 @@ func (e *Engine) Close() error {
 // log is the log of one pool.
 type log struct {
 	*conn
-	base string // begins all keys
+	base string // begins all keys but the first
 	bad  error  // about the name of the pool
 	last atomic.Pointer[segment]
 	// missed is when this process found first that there is no log; 0: there is one.
@@ -136,7 +140,7 @@ type log struct {
 
 var _ sharedlog.Log = (*log)(nil)
 
-func (l *log) head() string  { return l.base + "log" }
+func (l *log) head() string  { return strings.TrimSuffix(l.base, ":") }
 func (l *log) posts() string { return l.base + "post" }
 func (l *log) live() string  { return l.base + "live" }
 

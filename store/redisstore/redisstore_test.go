@@ -61,7 +61,7 @@ func rig(t *testing.T, url string) logtest.Rig {
 		Connect: func() (sharedlog.Engine, error) { return OpenEngine(context.Background(), url) },
 		Lose: func(pool string) error {
 			l := admin.Log(pool).(*log)
-			return eval(l, "for _, k in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', k) end return 1", l.base+"*")
+			return eval(l, "for _, k in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', k) end return 1", l.head()+"*")
 		},
 		LoseTail: func(pool string, at sharedlog.Position, n int64) error {
 			l := admin.Log(pool).(*log)
