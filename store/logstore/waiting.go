@@ -246,12 +246,18 @@ func (st *state) pulse() {
 // keepUp says every few seconds that this process lives, unless its other entries do. So it also reads what others have
 // appended.
 func (st *state) keepUp() {
+	st.keep()
+	kept := st.store.clock.Uptime()
 	for sleep.For(st.life, st.beat()) {
 		st.mu.Lock()
 		m, ok := st.rep.Member(st.process)
 		quiet := !ok || st.nowAt(st.store.clock.Uptime()).Sub(m.Heard) >= st.store.touch/2
 		shares := st.memberOf() != 0
 		st.mu.Unlock()
+		if up := st.store.clock.Uptime(); up-kept >= keepEvery {
+			st.keep()
+			kept = up
+		}
 		switch {
 		case shares:
 			st.touch()
@@ -259,6 +265,31 @@ func (st *state) keepUp() {
 			st.pulse()
 		}
 	}
+}
+
+// Pools that nobody uses any more do not stay in the engine. One is kept for keepFor, or twice its longest window, after it was
+// used, so that nothing counts any more when it goes.
+const (
+	keepFor   = 24 * time.Hour
+	keepEvery = time.Hour
+)
+
+// keep has the engine keep the log for another while.
+func (st *state) keep() {
+	st.mu.Lock()
+	core, at, unused := st.rep.Pool(), st.at, keepFor
+	if core != nil && st.out == nil {
+		for _, l := range core.Stated().Limits {
+			unused = max(unused, 2*l.Window)
+		}
+	}
+	st.mu.Unlock()
+	if core == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(st.life, st.patience())
+	defer cancel()
+	_ = st.log.Keep(ctx, at, unused) // the next time
 }
 
 // beat returns how long keepUp waits. A member with a share is heard more often.
