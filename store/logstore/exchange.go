@@ -287,7 +287,9 @@ func (st *state) take(got sharedlog.Entries) error {
 		}
 	}
 	if !got.Own {
+		st.mu.Lock()
 		st.at = got.At
+		st.mu.Unlock()
 	}
 	return nil
 }

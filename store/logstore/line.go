@@ -36,7 +36,6 @@ type request struct {
 	tick   bool // only to show that time has passed; Request is unused
 	own    bool // of the store itself, see collect
 	follow bool // the caller never leads: its deadline is near
-	lost   bool // the answer is that the log is out of reach: decide without it
 	err    error
 	turn   chan bool // true: lead; false: answered
 	stage  atomic.Uint32

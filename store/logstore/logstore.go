@@ -20,10 +20,14 @@
 //
 // # Errors of the log
 //
-//   - No answer: the same entry is appended again. Every replica passes over the second copy. After some time without an
-//     answer callers get an error that is [store.ErrUnavailable].
+//   - No answer: the same entry is appended again. Every replica passes over the second copy. After a second without an
+//     answer an outage begins (outage.go): each session does what its [store.OnFailure] says, and a process with a share
+//     decides within it by a pool of its own (share.go). When the log is back, it is told what happened meanwhile.
 //   - The segment has ended: the process reads to its end and goes on in the next one. It writes a snapshot itself when
 //     the log has become long (snapshot.go).
+//   - The log, or its end, is lost: whoever knows most begins it anew with its replica, and the others state what they
+//     knew besides (heal.go).
+//   - Full: the process writes a snapshot at once. If the engine has no memory left, that is an outage.
 //   - Far behind, or in another incarnation: the replica is loaded anew.
 //   - An entry at which the replica fails: the replica is loaded anew, and passes over the entry, as all do.
 //   - Another process has decided otherwise: the replica is loaded anew.
@@ -203,6 +207,7 @@ func (s *Store) Pools(ctx context.Context) (list store.Listing, err error) {
 func (s *Store) stated(ctx context.Context, name string) (spec store.Spec, exists bool, err error) {
 	st := newState(s, name, true)
 	defer st.stop()
+	defer context.AfterFunc(ctx, st.end)()
 	if err := st.load(ctx); err != nil {
 		return spec, false, Unavailable(err)
 	}

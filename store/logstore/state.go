@@ -123,9 +123,9 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 			return nil, st.lossError(err)
 		}
 	}
-	if st.store.touch > 0 && st.found.Now/hour != st.found.At.Stamp/hour { // nobody has used it in this hour
+	if spec.OneShot && st.store.touch > 0 && st.found.Now/hour != st.found.At.Stamp/hour { // nobody has used it in this hour
 		st.found.At.Stamp = st.found.Now
-		st.keep()
+		st.keep() // processes that go on do so by themselves
 	}
 	if !spec.OneShot {
 		st.listenLocked(ctx)
@@ -140,28 +140,7 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 	return h, nil
 }
 
-const (
-	hour = store.Time(time.Hour / time.Microsecond)
-	// keptUnused is how long the log of a pool is kept at least after its last use. Long windows extend it.
-	keptUnused = 24 * time.Hour
-)
-
-// keep has the engine delete the log once nothing in it counts any more, unless it is used again.
-func (st *state) keep() {
-	st.mu.Lock()
-	core, at := st.rep.Pool(), st.at
-	st.mu.Unlock()
-	if core == nil {
-		return
-	}
-	unused := keptUnused
-	for _, l := range core.Stated().Limits {
-		unused = max(unused, 2*l.Window)
-	}
-	ctx, cancel := context.WithTimeout(st.life, st.patience())
-	defer cancel()
-	_ = st.log.Keep(ctx, at, unused) // if it fails, the next one who uses it tries in an hour
-}
+const hour = store.Time(time.Hour / time.Microsecond)
 
 // leaveWithin bounds how long a closing session waits for the log.
 const leaveWithin = 2 * time.Second

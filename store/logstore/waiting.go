@@ -247,21 +247,21 @@ func (st *state) pulse() {
 // appended.
 func (st *state) keepUp() {
 	st.remember(false) // it may be killed before it does so again
-	wrote := st.store.clock.Uptime()
-	for kept := wrote; sleep.For(st.life, st.beat()); {
+	kept := st.store.clock.Uptime()
+	for wrote := kept; sleep.For(st.life, st.beat()); {
 		if up := st.store.clock.Uptime(); up-wrote >= rememberEvery {
 			st.remember(false)
 			wrote = up
-		}
-		if up := st.store.clock.Uptime(); up-kept >= time.Hour {
-			st.keep()
-			kept = up
 		}
 		st.mu.Lock()
 		m, ok := st.rep.Member(st.process)
 		quiet := !ok || st.nowAt(st.store.clock.Uptime()).Sub(m.Heard) >= st.store.touch/2
 		shares := st.memberOf() != 0
 		st.mu.Unlock()
+		if up := st.store.clock.Uptime(); up-kept >= keepEvery {
+			st.keep()
+			kept = up
+		}
 		switch {
 		case shares:
 			st.touch()
@@ -269,6 +269,31 @@ func (st *state) keepUp() {
 			st.pulse()
 		}
 	}
+}
+
+// Pools that nobody uses any more do not stay in the engine. One is kept for keepFor, or twice its longest window, after it was
+// used, so that nothing counts any more when it goes.
+const (
+	keepFor   = 24 * time.Hour
+	keepEvery = time.Hour
+)
+
+// keep has the engine keep the log for another while.
+func (st *state) keep() {
+	st.mu.Lock()
+	core, at, unused := st.rep.Pool(), st.at, keepFor
+	if core != nil && st.out == nil {
+		for _, l := range core.Stated().Limits {
+			unused = max(unused, 2*l.Window)
+		}
+	}
+	st.mu.Unlock()
+	if core == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(st.life, st.patience())
+	defer cancel()
+	_ = st.log.Keep(ctx, at, unused) // the next time
 }
 
 // beat returns how long keepUp waits. A member with a share is heard more often.

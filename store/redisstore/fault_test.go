@@ -191,10 +191,10 @@ func TestKeysThatAreNoLog(t *testing.T) {
 	}{
 		{[]string{"SET", l.head(), "x"}, sharedlog.ErrDamaged, ""},
 		{[]string{"HSET", l.head(), "f", "2"}, sharedlog.ErrFormat, "?prefix="},
-		{[]string{"HSET", l.head(), "incarnation", "x"}, sharedlog.ErrDamaged, l.base},
-		{[]string{"HSET", l.head(), "segment", "-1"}, sharedlog.ErrDamaged, l.base},
-		{[]string{"HSET", l.head(), "size", "99999999999"}, sharedlog.ErrDamaged, l.base},
-		{[]string{"HSET", l.head(), "origin", "somewhere"}, sharedlog.ErrDamaged, l.base},
+		{[]string{"HSET", l.head(), "incarnation", "x"}, sharedlog.ErrDamaged, l.head()},
+		{[]string{"HSET", l.head(), "segment", "-1"}, sharedlog.ErrDamaged, l.head()},
+		{[]string{"HSET", l.head(), "size", "99999999999"}, sharedlog.ErrDamaged, l.head()},
+		{[]string{"HSET", l.head(), "origin", "somewhere"}, sharedlog.ErrDamaged, l.head()},
 		{[]string{"APPEND", l.segment(at).key, "\xff\xff\xff"}, sharedlog.ErrDamaged, ""},
 		{[]string{"APPEND", l.segment(at).key, "half"}, sharedlog.ErrDamaged, ""},
 	} {
