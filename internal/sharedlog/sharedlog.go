@@ -35,7 +35,7 @@
 //
 // A process loads the log, and then appends and reads from the position that the last call returned:
 //
-//	loaded, err := log.Load(ctx)
+//	loaded, err := log.Load(ctx, sharedlog.Position{})
 //	at := loaded.At
 //	...
 //	got, err := log.Append(ctx, at, entry)
@@ -128,7 +128,9 @@ type Journal interface {
 	// Load returns the latest snapshot and the entries after it. If the engine has no log of the pool, Load creates an empty
 	// one, unless processes that know the lost one have posted within KeepPost: then it returns [ErrLost], and the caller
 	// tries again in a moment.
-	Load(ctx context.Context) (Loaded, error)
+	//
+	// A caller that knows a log states where its knowledge ends. For it Load creates none: it returns [ErrLost].
+	Load(ctx context.Context, known Position) (Loaded, error)
 
 	// Append adds an entry of at most MaxEntry bytes to the end of the segment of at, and stamps it. It returns the entries
 	// between at and the new one. If these are too many (see MaxRead), Own is false, and the new entry comes with a later
@@ -230,6 +232,9 @@ type Loaded struct {
 type Survivor struct {
 	Process uint64
 	At      Position
+	// New is set for the caller if it had not posted before, or the engine has lost that: then it may have lost the posts of
+	// others too.
+	New bool
 }
 
 // Pulse is the answer to a sign of life.

@@ -102,11 +102,11 @@ func raw(segment []byte, at sharedlog.Position) []byte {
 }
 
 // Load implements [sharedlog.Log].
-func (l *log) Load(ctx context.Context) (sharedlog.Loaded, error) {
+func (l *log) Load(ctx context.Context, known sharedlog.Position) (sharedlog.Loaded, error) {
 	return do(ctx, l, func(s *Server, p *pool) (got sharedlog.Loaded, err error) {
 		if p.incarnation == 0 {
 			switch {
-			case len(p.survivors()) > 0:
+			case known.Incarnation != 0, len(p.survivors()) > 0:
 				return got, sharedlog.ErrLost
 			case s.full:
 				return got, sharedlog.ErrFull
@@ -247,8 +247,13 @@ func (p *pool) survivors() (all []sharedlog.Survivor) {
 // Post implements [sharedlog.Log].
 func (l *log) Post(ctx context.Context, process uint64, at sharedlog.Position) ([]sharedlog.Survivor, error) {
 	return do(ctx, l, func(_ *Server, p *pool) ([]sharedlog.Survivor, error) {
+		before, ok := p.posts[process]
 		p.posts[process] = post{at, time.Now().Add(sharedlog.KeepPost)}
-		return p.survivors(), nil
+		all := p.survivors()
+		for i := range all {
+			all[i].New = all[i].Process == process && !(ok && time.Now().Before(before.until))
+		}
+		return all, nil
 	})
 }
 

@@ -3,6 +3,7 @@ package logstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/replica"
@@ -80,19 +81,23 @@ func (st *state) known() (*replica.Replica, sharedlog.Position) {
 	return st.rep, st.at
 }
 
-// announce tells the other survivors how much this process knows, and reports whether it is the one that goes first.
+// announce tells the other survivors how much this process knows, and reports whether it is the one that goes first. If the
+// engine loses the posts meanwhile, all have to be told again.
 func (st *state) announce(at sharedlog.Position) (first bool, err error) {
-	for i := range 2 {
+	for i := range maxRevives {
 		all, err := call(st, func(ctx context.Context) ([]sharedlog.Survivor, error) { return st.log.Post(ctx, st.process, at) })
 		if err != nil {
 			return false, err
 		}
-		first = len(all) > 0 && all[0].Process == st.process
-		if i == 0 && !sleep.For(st.life, postWait) {
+		own := slices.IndexFunc(all, func(s sharedlog.Survivor) bool { return s.Process == st.process })
+		if i > 0 && own >= 0 && !all[own].New {
+			return own == 0, nil
+		}
+		if !sleep.For(st.life, postWait) {
 			return false, store.ErrClosed
 		}
 	}
-	return first, nil
+	return false, nil
 }
 
 // call makes a call to the log that may take as long as an exchange.

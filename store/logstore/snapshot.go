@@ -18,7 +18,8 @@ const loadWithin = 10
 func (st *state) load(context.Context) error {
 	ctx, cancel := context.WithTimeout(st.life, loadWithin*st.patience())
 	defer cancel()
-	got, err := st.log.Load(ctx)
+	_, known := st.known()
+	got, err := st.log.Load(ctx, known)
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func appends(b *testing.B, processes int, entry []byte) {
 		}
 		defer e.Close()
 		logs[i] = e.Log("pool")
-		loaded, err := logs[i].Load(b.Context())
+		loaded, err := logs[i].Load(b.Context(), sharedlog.Position{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -26,17 +26,21 @@ func (l *log) Post(ctx context.Context, process uint64, at sharedlog.Position) (
 		return nil, err
 	}
 	list, err := reply.ToArray()
-	if err != nil || len(list) != 2 {
+	if err != nil || len(list) != 3 {
 		return nil, l.odd("the script returned something else")
 	}
 	now, err := list[0].AsInt64()
 	words, err2 := list[1].AsStrSlice()
-	if err != nil || err2 != nil {
+	fresh, err3 := list[2].AsInt64()
+	if err != nil || err2 != nil || err3 != nil {
 		return nil, l.odd("the script returned something else")
 	}
 	all, err := readPosts(words, store.Time(now))
 	if err != nil {
 		return nil, l.odd("the hash " + l.posts() + " is damaged")
+	}
+	for i := range all {
+		all[i].New = all[i].Process == process && fresh == 1
 	}
 	return all, nil
 }

@@ -20,7 +20,7 @@ import (
 func start(t *testing.T, e *Engine) (*log, sharedlog.Position) {
 	t.Helper()
 	l := e.Log("pool").(*log)
-	loaded, err := l.Load(t.Context())
+	loaded, err := l.Load(t.Context(), sharedlog.Position{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestFullMemory(t *testing.T) {
 	refused(t, l.Compact(t.Context(), at, []byte("one")), sharedlog.ErrFull, "maxmemory")
 	_, err = l.Beat(t.Context(), 1, at, time.Minute)
 	refused(t, err, sharedlog.ErrFull, "maxmemory")
-	_, err = open(t, s.URL()).Log("other").Load(t.Context())
+	_, err = open(t, s.URL()).Log("other").Load(t.Context(), sharedlog.Position{})
 	refused(t, err, sharedlog.ErrFull, "maxmemory")
 	if got, err := l.Read(t.Context(), at); err != nil || len(got.Data) > 0 {
 		t.Errorf("%v, %d bytes", err, len(got.Data))
@@ -73,7 +73,7 @@ func TestEvictedKeysAreNamed(t *testing.T) {
 			return err
 		},
 		"Read": func(l *log, at sharedlog.Position) error { _, err := l.Read(t.Context(), at); return err },
-		"Load": func(l *log, _ sharedlog.Position) error { _, err := l.Load(t.Context()); return err },
+		"Load": func(l *log, _ sharedlog.Position) error { _, err := l.Load(t.Context(), sharedlog.Position{}); return err },
 		"Beat": func(l *log, at sharedlog.Position) error {
 			_, err := l.Beat(t.Context(), 1, at, time.Minute)
 			return err
@@ -207,7 +207,7 @@ func TestKeysThatAreNoLog(t *testing.T) {
 			do(t, s, "DEL", l.head())
 		}
 		do(t, s, c.command...)
-		_, err := l.Load(t.Context())
+		_, err := l.Load(t.Context(), sharedlog.Position{})
 		refused(t, err, c.want, c.says)
 	}
 	do(t, s, "DEL", l.posts())

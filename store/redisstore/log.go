@@ -234,7 +234,7 @@ func (l *log) restless() error {
 }
 
 // Load implements [sharedlog.Log].
-func (l *log) Load(ctx context.Context) (got sharedlog.Loaded, err error) {
+func (l *log) Load(ctx context.Context, known sharedlog.Position) (got sharedlog.Loaded, err error) {
 	var before head
 	for try := range tries {
 		h, err := l.look(ctx, l.head())
@@ -242,6 +242,9 @@ func (l *log) Load(ctx context.Context) (got sharedlog.Loaded, err error) {
 			return got, err
 		}
 		if h.incarnation == 0 {
+			if known.Incarnation != 0 {
+				return got, l.lost(ctx, false)
+			}
 			if got.Created, err = l.create(ctx, h.now); err != nil {
 				return got, err
 			}

@@ -19,7 +19,7 @@ import (
 func works(t *testing.T, e *Engine) {
 	t.Helper()
 	l := e.Log("pool")
-	loaded, err := l.Load(t.Context())
+	loaded, err := l.Load(t.Context(), sharedlog.Position{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func works(t *testing.T, e *Engine) {
 	if err := l.Compact(t.Context(), got.At, []byte("snapshot")); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := l.Load(t.Context()); err != nil || string(again.Snapshot) != "snapshot" {
+	if again, err := l.Load(t.Context(), sharedlog.Position{}); err != nil || string(again.Snapshot) != "snapshot" {
 		t.Errorf("%v, %q", err, again.Snapshot)
 	}
 	at := got.At.Moved(got.At.Offset)
@@ -133,7 +133,7 @@ func TestTheLeastRights(t *testing.T) {
 	}
 	weak := slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return r == "+append" })
 	e := open(t, user(t, s, "weak", weak...))
-	loaded, err := e.Log("p").Load(t.Context())
+	loaded, err := e.Log("p").Load(t.Context(), sharedlog.Position{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,9 +83,9 @@ for i = 1, #KEYS do redis.call('PEXPIRE', KEYS[i], ARGV[3]) end
 return 'ok'`)
 
 // postScript keeps the position of a survivor, with the time, and returns those of all.
-var postScript = newScript(now + `redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f ', t) .. ARGV[2])
+var postScript = newScript(now + `local fresh = redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f ', t) .. ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
-return {t, redis.call('HGETALL', KEYS[1])}`)
+return {t, redis.call('HGETALL', KEYS[1]), fresh}`)
 
 // beatScript keeps the time of a process.
 var beatScript = newScript(now + `redis.call('ZADD', KEYS[1], string.format('%.0f', t), ARGV[1])

@@ -68,7 +68,7 @@ func TestFailoverBehindSentinels(t *testing.T) {
 	t.Parallel()
 	s := redisrun.NewSentinel(t)
 	l := open(t, s.URL()).Log("pool")
-	loaded, err := l.Load(t.Context())
+	loaded, err := l.Load(t.Context(), sharedlog.Position{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestFailoverBehindSentinels(t *testing.T) {
 	if _, err := l.Revive(t.Context(), lost.At, []byte("kept lost")); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := l.Load(t.Context()); err != nil || string(got.Snapshot) != "kept lost" || got.Origin != lost.At {
+	if got, err := l.Load(t.Context(), sharedlog.Position{}); err != nil || string(got.Snapshot) != "kept lost" || got.Origin != lost.At {
 		t.Errorf("%v, %+v", err, got)
 	}
 	for {

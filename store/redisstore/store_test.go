@@ -133,9 +133,9 @@ type insideLog struct {
 	name string
 }
 
-func (l *insideLog) Load(context.Context) (sharedlog.Loaded, error) {
+func (l *insideLog) Load(_ context.Context, known sharedlog.Position) (sharedlog.Loaded, error) {
 	l.tick()
-	return run(l.outside, l.log.Load)
+	return run(l.outside, func(ctx context.Context) (sharedlog.Loaded, error) { return l.log.Load(ctx, known) })
 }
 
 func (l *insideLog) Append(_ context.Context, at sharedlog.Position, entry []byte) (sharedlog.Entries, error) {

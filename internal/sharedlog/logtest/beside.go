@@ -188,7 +188,7 @@ func namesOfPools(s *suite) {
 	e := s.connect()
 	odd := s.name + " {a}%7D*[x]"
 	for _, name := range []string{s.name, odd} {
-		if _, err := e.Log(name).Load(s.ctx); err != nil {
+		if _, err := e.Log(name).Load(s.ctx, sharedlog.Position{}); err != nil {
 			s.Fatal(err)
 		}
 	}
