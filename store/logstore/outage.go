@@ -144,7 +144,6 @@ func (st *state) decideLocked(h *handle, ops []store.Op) error {
 		return errBack
 	}
 	now, mode := st.nowAt(st.store.clock.Uptime()), st.mode(h)
-	st.asked(ops)
 	possible := mode != store.FailClosed
 	for i := range ops {
 		switch ops[i].Kind {
@@ -186,6 +185,7 @@ func (st *state) decideLocked(h *handle, ops []store.Op) error {
 			}
 		}
 	}
+	st.asked(ops)
 	if !possible {
 		return store.Kept(Unavailable(o.why))
 	}

@@ -192,45 +192,62 @@ func (st *state) taken(op *store.Op) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	r := st.collected[op.ID]
-	if r.State != store.Granted {
+	switch r.State {
+	case store.Granted:
+		delete(st.collected, op.ID)
+	case store.Ended:
+	default:
 		return false
 	}
-	delete(st.collected, op.ID)
 	op.Result = r
 	return true
 }
 
-// asked notes that callers have asked about requests themselves, so that none of them is given back. The caller holds st.mu.
+// asked notes that callers have asked about requests themselves, so that none of them is given back. Those that are being given
+// back have ended, whatever the results say that were decided before. The caller holds st.mu.
 func (st *state) asked(ops []store.Op) {
 	if len(st.collected) == 0 {
 		return
 	}
 	for i := range ops {
-		delete(st.collected, ops[i].ID)
+		op := &ops[i]
+		if r := st.collected[op.ID]; r.State != store.Ended {
+			delete(st.collected, op.ID)
+		} else if op.Kind == store.OpPoll {
+			r.Now = op.Result.Now
+			op.Result = r
+		}
 	}
 }
 
-// post applies an operation now, or when the log is back.
-func (st *state) post(op store.Op) {
-	if err := st.doOps(st.life, op.ID.Session, []store.Op{op}); err != nil {
+// post applies an operation now, or when the log is back. It reports whether that is done.
+func (st *state) post(op store.Op) bool {
+	err := st.doOps(st.life, op.ID.Session, []store.Op{op})
+	if err != nil {
 		st.mu.Lock()
 		st.posted = append(st.posted, op)
 		st.mu.Unlock()
 	}
+	return err == nil
 }
 
 // giveBack cancels a grant that was collected for a caller that did not come.
 func (st *state) giveBack(id store.ID) {
 	st.mu.Lock()
 	_, there := st.collected[id]
-	delete(st.collected, id)
 	if there = there && !st.closed; there {
 		st.running.Add(1)
+		st.collected[id] = store.Result{ID: id, State: store.Ended} // until the log says so too
 	}
 	st.mu.Unlock()
-	if there {
-		defer st.running.Done()
-		st.post(store.Op{Kind: store.OpCancel, ID: id})
+	if !there {
+		return
+	}
+	defer st.running.Done()
+	if st.post(store.Op{Kind: store.OpCancel, ID: id}) {
+		st.mu.Lock()
+		delete(st.collected, id)
+		st.mu.Unlock()
 	}
 }
 
