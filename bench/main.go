@@ -43,12 +43,15 @@ const (
 	partFlat    = "flat"
 	partProxy   = "proxy"
 	partStart   = "start"
-	// partMachines and partDaemons run only if they are named, because they take minutes and measure no peer.
-	partMachines = "machines"
-	partDaemons  = "daemons"
+	// The following run only if they are named, because they take minutes and measure no peer.
+	partMachines  = "machines"
+	partDaemons   = "daemons"
+	partContended = "contended"
 )
 
-var parts = []string{partUsed, partAllow, partWaiting, partFile, partRedis, partFlat, partProxy, partStart, partMachines, partDaemons}
+var named = []string{partMachines, partDaemons, partContended}
+
+var parts = []string{partUsed, partAllow, partWaiting, partFile, partRedis, partFlat, partProxy, partStart, partMachines, partDaemons, partContended}
 
 func (o Options) check() error {
 	if o.Rounds < 1 || o.Slice <= 0 || o.Wait <= 0 || o.File <= 0 || o.Redis <= 0 || o.Proxy <= 0 || o.Starts < 1 {
@@ -75,7 +78,7 @@ const (
 )
 
 func (o Options) has(part string) bool {
-	return len(o.Only) == 0 && part != partMachines && part != partDaemons || slices.Contains(o.Only, part)
+	return len(o.Only) == 0 && !slices.Contains(named, part) || slices.Contains(o.Only, part)
 }
 
 // Report is the result of a run.
@@ -93,7 +96,9 @@ type Report struct {
 	Start   []StartRow  `json:"start,omitempty"`
 	// Machines measures many processes on one Redis.
 	Machines []MachinesRow `json:"machines,omitempty"`
-	Bars     []Bar         `json:"bars"`
+	// Contended measures a limit that many callers of several processes want.
+	Contended []ContendedRow `json:"contended,omitempty"`
+	Bars      []Bar          `json:"bars"`
 }
 
 func main() {
@@ -172,6 +177,11 @@ func run(opts Options, asJSON bool, out, progress io.Writer) error {
 	}
 	if opts.has(partMachines) || opts.has(partDaemons) {
 		if report.Machines, err = measureMachines(context.Background(), opts, progress); err != nil {
+			return err
+		}
+	}
+	if opts.has(partContended) {
+		if report.Contended, err = measureContended(context.Background(), opts, progress); err != nil {
 			return err
 		}
 	}

@@ -35,6 +35,7 @@ func (r Report) print(out io.Writer) error {
 	printRedis(w, r.Redis)
 	r.printFlat(w)
 	r.printMachines(w)
+	r.printContended(w)
 	r.printProxy(w)
 	printStart(w, r.Start)
 	if len(r.Bars) > 0 {

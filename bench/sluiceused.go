@@ -20,7 +20,7 @@ func init() {
 	usedMemory = append(usedMemory, contender{nameUsed, openUsedMemory})
 	fileContenders = append(fileContenders, fileContender{nameUsed, 8, nil, openUsedFile})
 	usedRedis = append(usedRedis, redisContender{nameUsed, openUsedRedis})
-	openMachine = openUsedMachine
+	openMachine, openContended = openUsedMachine, openUsedContended
 }
 
 const inputTokens = "input_tokens"
@@ -51,8 +51,8 @@ type usedCaller struct {
 	used   [2]sluice.Amount
 }
 
-func openFleet(ctx context.Context, store string, callers int) (*fleet, error) {
-	file, err := config.Parse("bench.yaml", []byte(usedConfig), func(string) (string, bool) { return "", false })
+func openConfigured(ctx context.Context, store, text string) (*sluice.Gate, error) {
+	file, err := config.Parse("bench.yaml", []byte(text), func(string) (string, bool) { return "", false })
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,11 @@ func openFleet(ctx context.Context, store string, callers int) (*fleet, error) {
 		return nil, err
 	}
 	c.Store = store
-	gate, err := sluice.Open(ctx, c)
+	return sluice.Open(ctx, c)
+}
+
+func openFleet(ctx context.Context, store string, callers int) (*fleet, error) {
+	gate, err := openConfigured(ctx, store, usedConfig)
 	if err != nil {
 		return nil, err
 	}
@@ -155,4 +159,30 @@ func openUsedMachine(ctx context.Context, url string, number int) (machine, erro
 		ticket: func(ctx context.Context) error { return errors.Join(f.take(ctx, caller), f.end(caller)) },
 		close:  func() { _ = f.gate.Close() },
 	}, nil
+}
+
+var contendedConfig = fmt.Sprintf(`
+resources:
+  api:
+    limits:
+      - {name: requests, size: %d/s, burst: 1}
+`, contendedRate)
+
+// openUsedContended opens a gate whose callers each have a name of their own.
+func openUsedContended(ctx context.Context, url string, _ int) (contenderGate, error) {
+	gate, err := openConfigured(ctx, url, contendedConfig)
+	if err != nil {
+		return contenderGate{}, err
+	}
+	acquire := func(ctx context.Context, caller int) (time.Time, func() error, error) {
+		ticket, err := gate.Acquire(ctx, sluice.Request{Resource: resource, Agent: agentEach(caller)})
+		if err != nil {
+			return time.Time{}, nil, err
+		}
+		return ticket.GrantedAt(), func() error {
+			_, err := ticket.Answer(sluice.Answer{Verdict: store.VerdictOK, Status: 200})
+			return errors.Join(err, ticket.Close())
+		}, nil
+	}
+	return contenderGate{acquire, gate.Close}, nil
 }

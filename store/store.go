@@ -397,7 +397,8 @@ const (
 	OpTouch     // this session is a member and live; with Spent it leaves
 	OpForget    // the store has lost its memory: earlier charges are not known
 	// OpGone reports that the process of this session has ended: its tied tickets are bounded and it is no longer a
-	// member. N, if set, is the number of such sessions.
+	// member. N, if set, is the number of such sessions. With a Tie of TieBeat the process was only silent for SessionLife: it
+	// may still use its share, and stays a member until its lease ends.
 	OpGone
 )
 

@@ -29,7 +29,8 @@ were cut short, or another version of Sluice wrote them. With --yes it moves dam
 the resource starts again. Sluice then cannot know what was sent, so it holds all requests for 3 s
 and treats windows of up to 10 minutes as spent for one window. Sound state is never moved.
 
-In Redis the key becomes KEY:damaged-TIME and stays for a week. In a file store the resource's
+In Redis the keys of the resource become PREFIX:{NAME}:damaged-TIME:... and stay for a week. Processes
+that know what was lost put it back. In a file store the resource's
 directory becomes NAME.damaged-TIME and stays until you remove it.
 
 RESOURCE is the name in the error's hint. Run repair against the store itself, not through a daemon
@@ -77,7 +78,9 @@ func runRepair(cmd *cobra.Command, args []string) error {
 }
 
 func printRepair(cmd *cobra.Command, resource string, r store.Repair) error {
-	r.Damage = strings.TrimPrefix(r.Damage, "the state is damaged: ") // the sentences here say so themselves
+	for _, said := range []string{"the state is damaged: ", "a key is damaged: "} { // the sentences here say so themselves
+		r.Damage = strings.TrimPrefix(r.Damage, said)
+	}
 	if r.Damage != "" && r.Aside == "" {
 		return &failure{
 			code: exitUnavailable, message: fmt.Sprintf("%s is damaged: %s", where(r), r.Damage),

@@ -12,7 +12,8 @@ import (
 	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
-// Callers of a daemon learn which key is damaged. The operator repairs the store, and the daemon continues.
+// A daemon goes on when another program writes to a key of its store; newcomers learn which pool is damaged. When the operator
+// has repaired it, what the daemon knows is back: what was used counts, and the rest can be used.
 func TestRepairBehindADaemon(t *testing.T) {
 	t.Parallel()
 	server := redisrun.New(t)
@@ -38,9 +39,12 @@ func TestRepairBehindADaemon(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sluice(69, `"sluice:{api}" in Redis is damaged: it is a string, not a hash`, ask...)
-	sluice(69, "sluice repair api", ask...)
+	direct := []string{"acquire", "api", "--agent", "a", "--wait", "0", "--config", file}
+	sluice(69, "a key is damaged: it is of another kind", direct...)
+	sluice(69, "sluice repair api", direct...)
 	sluice(64, "run it with the --store that the daemon uses", "repair", "api", "--yes", "--store", at)
 	sluice(0, "repaired api", "repair", "api", "--yes", "--store", slowly(server.URL()))
+	sluice(0, "granted", ask...)
 	sluice(75, "", ask...)
+	sluice(75, "", direct...)
 }

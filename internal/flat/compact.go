@@ -39,7 +39,7 @@ func (s *Slab[T]) copyTo(to view) error {
 	for end > 1 && free[end-1] {
 		end--
 	}
-	d.SetHead([3]int32{end, 0, 0})
+	d.setHead(end, 0)
 	for i := end - 1; i > 0; i-- {
 		if free[i] {
 			d.Recycle(i)

@@ -154,3 +154,14 @@ func (s *Slab[T]) End() int32 {
 	}
 	return s.head.used
 }
+
+// setHead makes room for the records below used, of which idle are free and not in a list yet.
+func (s *Slab[T]) setHead(used, idle int32) {
+	if s.head == nil {
+		s.head = new(slabHead)
+	}
+	s.head.used, s.head.free, s.head.idle = used, 0, idle
+	for int(used) > len(s.chunks)*chunkLen {
+		s.grow()
+	}
+}

@@ -426,7 +426,7 @@ func (s *Slab[T]) readFree(r *Reader) []bool {
 		r.Fail()
 		return nil
 	}
-	s.SetHead([3]int32{int32(end), 0, int32(idle)})
+	s.setHead(int32(end), int32(idle))
 	free := make([]bool, end)
 	before, link := int64(0), &s.head.free
 	for range idle {
@@ -450,7 +450,10 @@ func (s *Slab[T]) Live() Live {
 	for i := range live {
 		live[i] = i > 0
 	}
-	for _, i := range s.Unused() {
+	if s.head == nil {
+		return live
+	}
+	for i := s.head.free; i != 0; i = *s.link(i) {
 		live[i] = false
 	}
 	return live

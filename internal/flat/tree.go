@@ -150,6 +150,3 @@ func (t *Tree) replace(root *int32, parent, old, now int32) {
 		p.right = now
 	}
 }
-
-// Nodes returns the slab of the nodes.
-func (t *Tree) Nodes() Numbered { return &t.nodes }

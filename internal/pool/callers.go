@@ -86,7 +86,7 @@ func (c *callers) sweep(names *flat.Names, n int, now, lease int64) {
 	crowded := 2*c.recs.Len() > maxCallers
 	memory := int64(callerMemory)
 	if crowded {
-		memory = max(lease, 6*minute) // a tally may be entered minutes after the request, see tell
+		memory = lease
 	}
 	for range n {
 		if c.hand++; c.hand >= c.recs.End() {

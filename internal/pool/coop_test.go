@@ -503,40 +503,29 @@ func TestUseOfAShortWindowIsThatOfTheLimit(t *testing.T) {
 
 // A request that is settled in the minute after its grant, and after newer requests of its agent, counts with its actual use.
 func TestALateSettleIsCounted(t *testing.T) {
-	for _, fast := range []bool{false, true} {
-		now := store.Time(1_700_000_035_000_000) // 5 s before a minute ends
-		p, err := New(classesSpec(store.Limit{Name: "m", Unit: "tokens", Kind: store.Rolling, Size: 1 << 30, Window: time.Minute}), now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		apply := p.Apply
-		if fast {
-			apply = p.ApplyFast
-		}
-		ask := func() store.Op {
-			return store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "a", TTL: 10 * time.Minute, Amounts: amountsFor(p, 10)}
-		}
-		first := []store.Op{ask(), ask(), ask(), ask(), ask(), ask(), ask(), ask()}
-		newer := slices.Clone(first)
-		first[0].Amounts = nil        // states its use only at the end
-		apply(now, []store.Op{ask()}) // the fast path is for agents that the pool knows
-		apply(now, first)
-		if lots := len(p.lots); fast && lots == 0 {
-			t.Fatal("the requests did not take the fast path")
-		}
-		now = now.Add(6 * time.Second)
-		apply(now, newer)
-		apply(now, []store.Op{
-			{Kind: store.OpClose, ID: first[0].Result.ID, Amounts: amountsFor(p, 25)},
-			{Kind: store.OpClose, ID: first[1].Result.ID, Amounts: amountsFor(p, 3)},
-			{Kind: store.OpPoll, ID: store.ID{Session: 1}, Alive: time.Minute}, // not for the fast path: all tickets get records
-		})
-		var got []int64
-		for _, period := range p.History(now, 0).Periods {
-			got = append(got, period.Amounts[0])
-		}
-		if want := []int64{98, 80}; !slices.Equal(got, want) { // 10 for the agent's first request, 25, 3, and six times 10
-			t.Errorf("fast %v: the minutes have %v tokens, want %v", fast, got, want)
-		}
+	now := store.Time(1_700_000_035_000_000) // 5 s before a minute ends
+	p, err := New(classesSpec(store.Limit{Name: "m", Unit: "tokens", Kind: store.Rolling, Size: 1 << 30, Window: time.Minute}), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func() store.Op {
+		return store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "a", TTL: 10 * time.Minute, Amounts: amountsFor(p, 10)}
+	}
+	first := []store.Op{ask(), ask(), ask(), ask()}
+	newer := slices.Clone(first)
+	first[0].Amounts = nil // states its use only at the end
+	p.Apply(now, first)
+	now = now.Add(6 * time.Second)
+	p.Apply(now, newer)
+	p.Apply(now, []store.Op{
+		{Kind: store.OpClose, ID: first[0].Result.ID, Amounts: amountsFor(p, 25)},
+		{Kind: store.OpClose, ID: first[1].Result.ID, Amounts: amountsFor(p, 3)},
+	})
+	var got []int64
+	for _, period := range p.History(now, 0).Periods {
+		got = append(got, period.Amounts[0])
+	}
+	if want := []int64{48, 40}; !slices.Equal(got, want) { // 25, 3, and twice 10
+		t.Errorf("the minutes have %v tokens, want %v", got, want)
 	}
 }

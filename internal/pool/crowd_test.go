@@ -33,26 +33,11 @@ func crowdSpec(meters int, scopes ...store.Scope) store.Spec {
 	return s
 }
 
-// size counts the records of a pool that are in use, and estimates their bytes.
+// size counts the records of a pool that are in use, and the bytes of its state.
 func (p *Pool) size() (records, bytes int) {
-	for _, s := range p.slabs() {
-		head := s.Head()
-		if head[0] == 0 {
-			continue
-		}
-		live := int(head[0] - 1 - head[2])
-		records += live
-		bytes += live * 8 * len(s.Numbers(nil, 1))
-		for _, large := range s.Large(1) {
-			bytes += live * 8 * len(large.Nums)
-		}
-	}
-	all, _ := p.names.All()
-	for _, n := range all {
-		records++
-		bytes += 64 * (1 + len(n.Text)/42)
-	}
-	return records, bytes
+	records = p.names.Len() + p.tickets.Len() + p.insts.Len() + p.rings.Len() + p.stocks.Len() + p.models.Len() + p.leases.Len() +
+		p.members.Len() + p.gates.Len() + p.sessions.Len() + p.answers.Len() + p.callers.recs.Len() + p.history.periods.Len()
+	return records, len(p.AppendState(nil))
 }
 
 // Clients can invent names. 60,000 names of any kind leave a bounded number of records, and most of these are dropped

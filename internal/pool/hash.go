@@ -50,7 +50,7 @@ func (p *Pool) HashDecisions() { p.hashing = true }
 
 // Hash returns a hash of all decisions so far: the result of each operation, and of each waiting request that was decided
 // without one, in order. It does not depend on how records are stored, nor on steps that decide nothing. Two pools that
-// applied the same operations have the same hash, or have decided differently. Apply and ApplyFast do not update
+// applied the same operations have the same hash, or have decided differently. Apply does not update
 // it: see HashDecisions.
 func (p *Pool) Hash() uint64 { return p.hash }
 

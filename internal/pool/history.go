@@ -203,30 +203,6 @@ func (p *Pool) periodOf(rec *caller, model int32, at uint32) int32 {
 	return i
 }
 
-// periodIn returns the period that counts an agent's requests for a model in minute at, or 0 if there is none. The
-// minute is the current one or the one before.
-func (p *Pool) periodIn(rec *caller, model int32, at uint32) int32 {
-	i, _ := p.findPeriod(rec, p.until(rec, at), model, at)
-	if i == 0 && p.callers.total.note != 0 {
-		total := &p.callers.total
-		i, _ = p.findPeriod(total, p.until(total, at), model, at)
-	}
-	return i
-}
-
-// until returns an agent's latest period that is not after minute at, or one of another agent if there is none.
-func (p *Pool) until(rec *caller, at uint32) int32 {
-	i := int32(rec.note)
-	for looks := 0; i != 0 && looks <= maxModels; looks++ {
-		pd := p.history.periods.At(i)
-		if pd.name != rec.name || pd.minute <= at {
-			break
-		}
-		i = pd.before
-	}
-	return i
-}
-
 // full reports whether minute at has mostNew periods.
 func (h *history) full(at uint32) bool {
 	n, i := h.periods.Len(), h.hand // the latest
@@ -306,7 +282,6 @@ func (h *history) refusedInAWeek(t int64) (n int64) {
 // far, the result's Since is later.
 func (p *Pool) History(now, since store.Time) store.History {
 	at := max(p.now, int64(now))
-	p.enterTallies()
 	h := &p.history
 	out := store.History{Now: store.Time(at), Since: since, Units: slices.Clone(h.units)}
 	oldest := uint32(0)

@@ -21,12 +21,10 @@ type inst struct {
 	next   int32  // next meter scoped to the same single name
 	pass   uint32 // the pass that claim and kept belong to
 	meter.Meter
-	claim  int64  // amount claimed by requests ahead, in this pass
-	queued int64  // total that waiting tickets ask for
-	scope  names  // the names that it is scoped to
-	model  int32  // how the provider counts, if responses have shown it; 0: as the limit says
-	step   uint32 // step of the fast path that sum belongs to
-	sum    int32  // index into Pool.sums
+	claim  int64 // amount claimed by requests ahead, in this pass
+	queued int64 // total that waiting tickets ask for
+	scope  names // the names that it is scoped to
+	model  int32 // how the provider counts, if responses have shown it; 0: as the limit says
 }
 
 // unscoped points to the only meter of a limit without a scope. Records do not move.

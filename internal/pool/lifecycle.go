@@ -43,7 +43,6 @@ func (p *Pool) Stirred() bool { return p.stirred }
 // Collect applies a single poll without serving the queue.
 func (p *Pool) Collect(now store.Time, op *store.Op) {
 	p.now = max(p.now, int64(now))
-	p.SpellOut()
 	op.Result = store.Result{ID: op.ID, Now: store.Time(p.now)}
 	if p.nextHush != 0 && p.now >= p.nextHush {
 		p.hush()

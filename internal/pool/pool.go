@@ -1,11 +1,10 @@
 // Package pool is the state machine of a pool. It decides which requests are granted, charges them to limits, queues
 // the others, and handles pauses, leases and members.
 //
-// A store calls Apply with a batch of operations and the current time. Nothing here reads a clock. The same code runs
-// for every store; for Redis it is translated to Lua. All state is flat records in slabs, see package flat.
+// A store calls Step with a batch of operations and the current time. Nothing here reads a clock. The same code runs for
+// every store. All state is flat records in slabs, see package flat.
 //
-// Apply handles every case. ApplyFast takes a shortcut with the same outcome while nothing waits and no pause is in
-// force, see fast.go.
+// Apply handles every case. Step takes a short way with the same outcome where nothing waits, see single.go.
 package pool
 
 import (
@@ -63,18 +62,11 @@ type Pool struct {
 
 	knownParts int64 // revision of parts that defs have
 
-	// The fast path's choice for the current request: indexes into sums, -1 for a limit without a meter.
-	chosen    [store.MaxLimits]int32
-	chosenAt  uint32 // the step
-	chosenFor names
-	sums      []sums // of the meters that the fast path uses in this step
-	lotsDue   int64  // no lot is due before
-	toEnter   int    // number of tallies of the previous minute that are still to be entered
-	crew
 	replica
 
 	batch   []store.Op // being applied, or applied last
 	decided []store.ID // waiting tickets decided in this step that no op asked about
+	next    int32      // waiting ticket that set wake, see Next
 }
 
 // once holds the state that a pool has exactly once.
@@ -85,7 +77,6 @@ type once struct {
 	awake      int64 // end of the latest long silence, see mostSilence
 	inFlight   int64
 	laneScopes store.Scope             // scopes that have separate lanes
-	steps      uint32                  // of the fast path
 	asked      bool                    // some op of the batch was told to wait
 	stirred    bool                    // something happened that may let a waiting request go
 	rival      int32                   // during a pass over the queue: a ticket of the highest class behind the current one, see findRival
@@ -267,14 +258,8 @@ func (p *Pool) begin(now store.Time, heard bool) {
 	if len(p.decided) > 0 {
 		p.decided = p.decided[:0]
 	}
-	if p.now >= p.lotsDue {
-		p.seeToLots()
-	}
 	if p.now >= p.history.second+second {
-		p.turnSecond()
-	}
-	if p.toEnter > 0 {
-		p.enterSome(fewTallies)
+		p.history.turn(p.now)
 	}
 	if heard {
 		p.heardSomething()
@@ -293,27 +278,9 @@ func (p *Pool) begin(now store.Time, heard bool) {
 	}
 }
 
-// turnSecond begins another second. After a long silence it enters all tallies, because this step may forget their
-// agents.
-func (p *Pool) turnSecond() {
-	silence := p.now >= p.history.second+2*minute
-	if p.history.turn(p.now) {
-		p.turnTallies()
-	}
-	if silence {
-		p.enterTallies()
-	}
-}
-
 // carryOut applies the operations of a step and serves the queue.
 func (p *Pool) carryOut(ops []store.Op) {
 	p.batch = ops
-	for i := range ops {
-		if ops[i].Kind != store.OpTouch { // a touch concerns no tickets
-			p.SpellOut()
-			break
-		}
-	}
 	for i := range ops {
 		p.apply(i)
 	}

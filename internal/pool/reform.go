@@ -119,7 +119,6 @@ func (p *Pool) Reform(spec store.Spec, alone bool) error {
 	if err := p.Fits(&spec, alone); err != nil {
 		return err
 	}
-	p.SpellOut()
 	p.stirred = true
 	restates := spec.Restate
 	spec.Restate = false // applies to this call only

@@ -39,6 +39,27 @@ func (p *Pool) wakeAt(t int64) {
 	}
 }
 
+// wakeFor is wakeAt for a waiting ticket.
+func (p *Pool) wakeFor(t int32, at int64) {
+	before := p.wake
+	if p.wakeAt(at); p.wake != before {
+		p.next = t
+	}
+}
+
+// Next returns the request that probably goes first when the time of Wake has come; zero if that is not known. It is not
+// part of the state: a pool that was restored may not know it.
+func (p *Pool) Next() store.ID {
+	if p.next == 0 || p.wake == 0 || p.next >= p.tickets.End() {
+		return store.ID{}
+	}
+	tk := p.tickets.At(p.next)
+	if tk.state != stateWaiting {
+		return store.ID{}
+	}
+	return tk.id
+}
+
 // serveOne makes one pass over the heads of the lanes, in order. It stops at the first head that it grants, parks or
 // dismisses. It reports whether another pass is needed.
 func (p *Pool) serveOne() bool {
@@ -57,7 +78,7 @@ func (p *Pool) serveOne() bool {
 		t := p.queue.Ticket(h.Waiter)
 		tk := p.tickets.At(t)
 		if v := p.pausesAllow(tk.who.model, tk.who.key); !v.OK {
-			p.wakeAt(v.Next)
+			p.wakeFor(t, v.Next)
 			p.queue.Held(h)
 			again = p.passOn(tk) || again
 			continue
@@ -72,7 +93,7 @@ func (p *Pool) serveOne() bool {
 			return true
 		}
 		if at := p.keptFromAny(tk); at != 0 {
-			p.wakeAt(min(at, p.now+lookAgain))
+			p.wakeFor(t, min(at, p.now+lookAgain))
 			p.queue.Held(h)
 			again = p.passOn(tk) || again
 			continue // other classes may still go
@@ -81,7 +102,7 @@ func (p *Pool) serveOne() bool {
 			if p.policed != 0 { // once a policy keeps room from it, others may overtake it
 				at = min(at, p.now+lookAgain)
 			}
-			p.wakeAt(at)
+			p.wakeFor(t, at)
 			p.claim(tk)
 			p.queue.Close(h, p.claims)
 			p.limitsBind(&tk.who)

@@ -96,9 +96,11 @@ func (p *Pool) aliveUntil(tk *ticket) int64 {
 }
 
 // gone handles the report that a process is gone: it bounds the tied tickets of its sessions and ends their membership.
-// op.ID.N is the number of consecutive session ids that the process can have used; 0 means one.
+// op.ID.N is the number of consecutive session ids that the process can have used; 0 means one. A process that is only
+// silent may use its share, so it stays a member for as long as its lease lasts.
 func (p *Pool) gone(op *store.Op) {
 	op.Result.State = store.Ended
+	proven := op.Tie != store.TieBeat
 	from := op.ID.Session
 	to := from + max(op.ID.N, 1)
 	for i := int32(1); i < p.tickets.End(); i++ {
@@ -107,8 +109,11 @@ func (p *Pool) gone(op *store.Op) {
 			continue
 		}
 		if id := p.sessions.At(tk.session).id; id >= from && id < to {
-			p.orphan(i, tk, true)
+			p.orphan(i, tk, proven)
 		}
+	}
+	if !proven {
+		return
 	}
 	weigh := false
 	for i := int32(1); i < p.sessions.End(); i++ {

@@ -10,8 +10,6 @@ import (
 // together, while no request waits and no pause is in force. The functions in this file do these with the same changes to
 // all records as Apply, in about half the instructions. They look first and change nothing before they know that the
 // request can go, except that they advance meters to the current time.
-//
-// The Lua script has no such functions: it decides many requests together (see ApplyFast).
 
 // Step does the same as Apply, and takes the short way as far as possible.
 func (p *Pool) Step(now store.Time, ops []store.Op) {
@@ -36,10 +34,8 @@ func (p *Pool) step(now store.Time, ops []store.Op) {
 	p.carryOut(ops[done:])
 }
 
-// isCalm reports whether nothing waits or holds requests, and all tickets and counts are in the records.
-func (p *Pool) isCalm() bool {
-	return p.queue.Len() == 0 && p.firstGate == 0 && len(p.lots) == 0 && len(p.told) == 0 && p.toEnter == 0
-}
+// isCalm reports whether nothing waits or holds requests.
+func (p *Pool) isCalm() bool { return p.queue.Len() == 0 && p.firstGate == 0 }
 
 // areUsual reports whether no operation of a step can begin a pause, which would be told to all operations of the step.
 func areUsual(ops []store.Op) bool {

@@ -14,7 +14,6 @@ import (
 // Snapshot returns the state of the pool at time now. While no request waits, it also expires tickets.
 func (p *Pool) Snapshot(now store.Time) store.Snapshot {
 	p.now = max(p.now, int64(now))
-	p.SpellOut()
 	if p.queue.Len() == 0 {
 		p.expireTickets() // while requests wait, the steps at Wake expire tickets
 	}

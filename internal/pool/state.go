@@ -34,12 +34,12 @@ var (
 )
 
 var (
-	oncePlan    = flat.PlanOf[once]("written", "steps")
+	oncePlan    = flat.PlanOf[once]("written")
 	sumPlan     = flat.PlanOf[sum]()
 	pastPlan    = flat.PlanOf[past]()
 	ticketPlan  = flat.PlanOf[head]()
 	chargePlan  = flat.PlanOf[charge]()
-	instPlan    = flat.PlanOf[inst]("step", "sum") // of the fast path: they are void when a step ends
+	instPlan    = flat.PlanOf[inst]()
 	ringPlan    = flat.PlanOf[meter.Ring]()
 	stockPlan   = flat.PlanOf[stock]()
 	pacePlan    = flat.PlanOf[policy.Pace]()
@@ -63,10 +63,8 @@ func statePlans() []*flat.Plan {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// AppendState appends the state of the pool, which Restore reads. Call it between steps. It changes nothing, except that
-// requests that the fast path granted together get records of their own.
+// AppendState appends the state of the pool, which Restore reads. Call it between steps. It changes nothing.
 func (p *Pool) AppendState(b []byte) []byte {
-	p.SpellOut()
 	start := len(b)
 	b = append(b, stateVersion)
 	b = binary.AppendUvarint(b, uint64(p.rules))
@@ -206,7 +204,6 @@ func (p *Pool) readRecords(r *flat.Reader) {
 
 // Fork returns an independent copy of the pool on the heap. It decides exactly as the original would.
 func (p *Pool) Fork() *Pool {
-	p.SpellOut()
 	c := open(nil)
 	err := p.whole.ForkTo(c.whole)
 	if err == nil {

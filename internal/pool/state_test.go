@@ -158,30 +158,6 @@ func differs(a, b []byte) int {
 	return min(len(a), len(b))
 }
 
-// Requests that the fast path granted together are in a state like all others.
-func TestStatesHaveWhatTheFastPathGranted(t *testing.T) {
-	for seed := range tape.Seeds(t, 20) {
-		c := newHashed(t, seed)
-		for range 60 {
-			c.now = c.now.Add(c.pick(0, time.Millisecond, time.Second))
-			ops := []store.Op{c.usual(), c.usual(), c.usual()}
-			c.p.ApplyFast(c.now, ops)
-			c.note(ops)
-			state := c.p.AppendState(nil)
-			p, err := Restore(state)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := p.audit(); err != nil {
-				t.Fatal(err)
-			}
-			if got := p.AppendState(nil); !bytes.Equal(got, state) {
-				t.Fatalf("seed %d: the states differ at byte %d", seed, differs(got, state))
-			}
-		}
-	}
-}
-
 // What another release wrote is told from what is damaged.
 func TestStatesOfOtherReleasesAreRefused(t *testing.T) {
 	c := newHashed(t, 1)

@@ -4,7 +4,6 @@ import "github.com/sluicehq/sluice/store"
 
 // Used reports whether a session that of accepts is a member that reports, or has waiting or granted tickets.
 func (p *Pool) Used(now store.Time, of func(session uint64) bool) bool {
-	p.SpellOut()
 	for i := p.firstMember; i != 0; i = p.members.At(i).next {
 		if m := p.members.At(i); m.silentFrom() > int64(now) && of(p.sessions.At(m.session).id) {
 			return true

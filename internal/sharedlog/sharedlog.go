@@ -35,7 +35,7 @@
 //
 // A process loads the log, and then appends and reads from the position that the last call returned:
 //
-//	loaded, err := log.Load(ctx)
+//	loaded, err := log.Load(ctx, sharedlog.Position{})
 //	at := loaded.At
 //	...
 //	got, err := log.Append(ctx, at, entry)
@@ -85,6 +85,8 @@ const (
 	KeepEnded = 10 * time.Second
 	// KeepPost is how long the position that a process has posted counts.
 	KeepPost = 2 * time.Second
+	// KeepAside is how long a damaged log is kept for those who want to look at it.
+	KeepAside = 7 * 24 * time.Hour
 	// KeepUpload is how long an engine keeps a snapshot that was uploaded and never became the log's.
 	KeepUpload = time.Minute
 )
@@ -93,8 +95,23 @@ const (
 type Engine interface {
 	// Log returns the log of a pool. It does no I/O: Load creates the log.
 	Log(pool string) Log
+	// Pools returns the names of all pools that have a log, in order. It reports false for whole if it could not look at
+	// everything that the engine holds.
+	Pools(ctx context.Context) (names []string, whole bool, err error)
+	// Secret returns the secret called name, which consists of a few lower-case letters. If the engine has none, it keeps
+	// fresh, of [store.SecretSize] bytes, and returns that. Concurrent callers get the same secret.
+	Secret(ctx context.Context, name string, fresh []byte) ([]byte, error)
 	// Close ends the connection. Calls under way, and later ones, return [ErrClosed].
 	Close() error
+}
+
+// Shared is implemented by engines in which other programs can write to what a log consists of.
+type Shared interface {
+	// Place returns what the engine keeps the log of a pool in, for people, such as the name of a key.
+	Place(pool string) string
+	// Aside moves all that the engine keeps of a pool out of the way, for [KeepAside], and returns where it is then. For
+	// processes that know the log it is lost.
+	Aside(ctx context.Context, pool string) (place string, err error)
 }
 
 // Log is the log of one pool.
@@ -111,7 +128,9 @@ type Journal interface {
 	// Load returns the latest snapshot and the entries after it. If the engine has no log of the pool, Load creates an empty
 	// one, unless processes that know the lost one have posted within KeepPost: then it returns [ErrLost], and the caller
 	// tries again in a moment.
-	Load(ctx context.Context) (Loaded, error)
+	//
+	// A caller that knows a log states where its knowledge ends. For it Load creates none: it returns [ErrLost].
+	Load(ctx context.Context, known Position) (Loaded, error)
 
 	// Append adds an entry of at most MaxEntry bytes to the end of the segment of at, and stamps it. It returns the entries
 	// between at and the new one. If these are too many (see MaxRead), Own is false, and the new entry comes with a later
@@ -213,6 +232,9 @@ type Loaded struct {
 type Survivor struct {
 	Process uint64
 	At      Position
+	// New is set for the caller if it had not posted before, or the engine has lost that: then it may have lost the posts of
+	// others too.
+	New bool
 }
 
 // Pulse is the answer to a sign of life.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +19,32 @@ var _ sharedlog.Engine = (*engine)(nil)
 
 // Log implements [sharedlog.Engine].
 func (e *engine) Log(pool string) sharedlog.Log { return &log{e.link, e.link.server, pool} }
+
+// Pools implements [sharedlog.Engine].
+func (e *engine) Pools(ctx context.Context) (names []string, whole bool, err error) {
+	s := e.link.server
+	names, err = call(ctx, e.link, func() ([]string, error) {
+		var names []string
+		for _, name := range slices.Sorted(maps.Keys(s.pools)) {
+			if s.pool(name).incarnation != 0 {
+				names = append(names, name)
+			}
+		}
+		return names, nil
+	})
+	return names, err == nil, err
+}
+
+// Secret implements [sharedlog.Engine].
+func (e *engine) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
+	s := e.link.server
+	return call(ctx, e.link, func() ([]byte, error) {
+		if s.secrets[name] == nil {
+			s.secrets[name] = bytes.Clone(fresh)
+		}
+		return bytes.Clone(s.secrets[name]), nil
+	})
+}
 
 // Close implements [sharedlog.Engine].
 func (e *engine) Close() error {
@@ -75,11 +102,11 @@ func raw(segment []byte, at sharedlog.Position) []byte {
 }
 
 // Load implements [sharedlog.Log].
-func (l *log) Load(ctx context.Context) (sharedlog.Loaded, error) {
+func (l *log) Load(ctx context.Context, known sharedlog.Position) (sharedlog.Loaded, error) {
 	return do(ctx, l, func(s *Server, p *pool) (got sharedlog.Loaded, err error) {
 		if p.incarnation == 0 {
 			switch {
-			case len(p.survivors()) > 0:
+			case known.Incarnation != 0, len(p.survivors()) > 0:
 				return got, sharedlog.ErrLost
 			case s.full:
 				return got, sharedlog.ErrFull
@@ -220,8 +247,13 @@ func (p *pool) survivors() (all []sharedlog.Survivor) {
 // Post implements [sharedlog.Log].
 func (l *log) Post(ctx context.Context, process uint64, at sharedlog.Position) ([]sharedlog.Survivor, error) {
 	return do(ctx, l, func(_ *Server, p *pool) ([]sharedlog.Survivor, error) {
+		before, ok := p.posts[process]
 		p.posts[process] = post{at, time.Now().Add(sharedlog.KeepPost)}
-		return p.survivors(), nil
+		all := p.survivors()
+		for i := range all {
+			all[i].New = all[i].Process == process && !(ok && time.Now().Before(before.until))
+		}
+		return all, nil
 	})
 }
 

@@ -22,6 +22,7 @@ type Server struct {
 	full    bool
 	last    uint64 // incarnation
 	pools   map[string]*pool
+	secrets map[string][]byte
 	awake   time.Time // when it goes on after a stall
 	waiting []request // during a stall
 }
@@ -67,7 +68,7 @@ const keepPast = 10 * time.Second
 
 // Server returns an engine without any logs.
 func (w *World) Server() *Server {
-	return &Server{world: w, pools: map[string]*pool{}}
+	return &Server{world: w, pools: map[string]*pool{}, secrets: map[string][]byte{}}
 }
 
 // Connect returns the connection of one process.
@@ -197,6 +198,7 @@ func (s *Server) Flush() {
 }
 
 func (s *Server) flush() {
+	clear(s.secrets)
 	for _, p := range s.pools {
 		p.set(version{})
 		clear(p.claims)

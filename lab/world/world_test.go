@@ -24,7 +24,7 @@ func virtual(t *testing.T, seed uint64, f world.Faults, test func(t *testing.T, 
 		e := s.Connect()
 		defer e.Close()
 		l := e.Log("pool")
-		loaded, err := l.Load(t.Context())
+		loaded, err := l.Load(t.Context(), sharedlog.Position{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +156,7 @@ func TestALostTail(t *testing.T) {
 		if _, err := l.Read(t.Context(), at); !errors.Is(err, sharedlog.ErrLost) {
 			t.Error(err)
 		}
-		if loaded, err := l.Load(t.Context()); err != nil || len(loaded.Snapshot) > 0 || loaded.At != places[1] {
+		if loaded, err := l.Load(t.Context(), sharedlog.Position{}); err != nil || len(loaded.Snapshot) > 0 || loaded.At != places[1] {
 			t.Errorf("%v, %+v", err, loaded)
 		}
 	})
@@ -186,7 +186,7 @@ func TestAServerWithoutMemory(t *testing.T) {
 		if _, err := l.Append(t.Context(), at, []byte("two")); !errors.Is(err, sharedlog.ErrLost) || !errors.Is(err, sharedlog.ErrEvicted) {
 			t.Error(err)
 		}
-		if _, err := l.Load(t.Context()); !errors.Is(err, sharedlog.ErrEvicted) {
+		if _, err := l.Load(t.Context(), sharedlog.Position{}); !errors.Is(err, sharedlog.ErrEvicted) {
 			t.Error(err)
 		}
 		if _, err := l.Revive(t.Context(), at, nil); err != nil {
@@ -250,7 +250,7 @@ func TestTheSameSeedIsTheSameWorld(t *testing.T) {
 						got, err := l.Append(t.Context(), at, fmt.Append(nil, i, n))
 						if err != nil {
 							var loaded sharedlog.Loaded
-							if loaded, err = l.Load(t.Context()); err == nil {
+							if loaded, err = l.Load(t.Context(), sharedlog.Position{}); err == nil {
 								got = loaded.Entries
 							}
 						}

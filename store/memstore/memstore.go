@@ -46,13 +46,9 @@ type Option func(*Store)
 // WithClock replaces the process's clock, for tests and simulations.
 func WithClock(c Clock) Option { return func(s *Store) { s.clock = c } }
 
-// withFastPath makes pools decide by the fast path.
-func withFastPath() Option { return func(s *Store) { s.fast = true } }
-
 // Store holds pools in memory.
 type Store struct {
 	clock Clock
-	fast  bool // use the fast path of package pool, which pays off for steps with many operations
 
 	mu     sync.Mutex
 	pools  map[string]*state
@@ -101,7 +97,7 @@ func (s *Store) stateOf(spec store.Spec) (st *state, made bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	st = &state{clock: s.clock, fast: s.fast, core: core, sessions: map[uint64]*handle{}}
+	st = &state{clock: s.clock, core: core, sessions: map[uint64]*handle{}}
 	s.pools[spec.Name] = st
 	return st, true, nil
 }
@@ -159,7 +155,6 @@ func (s *Store) Close() error {
 // state is one pool and its sessions.
 type state struct {
 	clock Clock
-	fast  bool
 
 	mu       sync.Mutex
 	core     *pool.Pool
@@ -216,14 +211,6 @@ func (st *state) close() {
 	bell.ring()
 }
 
-func (st *state) step(now store.Time, ops []store.Op) {
-	if st.fast {
-		st.core.ApplyFast(now, ops)
-	} else {
-		st.core.Step(now, ops)
-	}
-}
-
 // apply runs one step, for a session or (h nil) for the pool itself, and notifies the sessions whose waiting tickets it
 // decided.
 func (st *state) apply(h *handle, ops []store.Op) error {
@@ -238,7 +225,7 @@ func (st *state) applyLocked(h *handle, ops []store.Op) error {
 		return store.ErrClosed
 	}
 	now := st.clock.Now()
-	st.step(now, ops)
+	st.core.Step(now, ops)
 	if wake := st.core.Wake(); wake != 0 {
 		st.arm(now, wake)
 	}

@@ -23,15 +23,6 @@ func TestStore(t *testing.T) { storetest.Run(t, open) }
 // Two memstores agree: decisions depend only on the operations and their times.
 func TestSameTraceSameDecisions(t *testing.T) { storetest.Differential(t, open, open) }
 
-func openFast(*testing.T) storetest.Harness {
-	clock := storetest.NewClock(storetest.Start)
-	return storetest.Harness{Store: memstore.New(memstore.WithClock(clock), memstore.WithFastPath()), Advance: clock.Advance}
-}
-
-func TestStoreByTheFastPath(t *testing.T) { storetest.Run(t, openFast) }
-
-func TestFastPathDecidesTheSame(t *testing.T) { storetest.Differential(t, open, openFast) }
-
 func TestOpenByURL(t *testing.T) {
 	s, err := store.Open(context.Background(), "mem:")
 	if err != nil {

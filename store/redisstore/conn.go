@@ -1,343 +1,339 @@
 package redisstore
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
-	"math/rand/v2"
+	"fmt"
+	"maps"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/redis/rueidis"
+
+	"github.com/sluicehq/sluice/internal/redisfault"
+	"github.com/sluicehq/sluice/internal/redisurl"
 	"github.com/sluicehq/sluice/store"
-	"github.com/sluicehq/sluice/store/redisstore/internal/outage"
-	"github.com/sluicehq/sluice/store/redisstore/internal/redisconn"
 )
 
-// pipe numbers the calls that one connection makes. Redis keeps the reply to the latest number, so that a call that is
-// sent again gets its reply again and is not carried out twice.
-type pipe struct {
-	id  uint64
-	seq int64 // of the latest call
-	had answered
-}
+const (
+	// keepAlive is how long a connection may be idle before it is sent a PING. A connection that waits for wake-ups is given
+	// up twice that, and the timeout, after it died.
+	keepAlive = 5 * time.Second
+	// refreshGap is how often rueidis asks the sentinels for the master, in case it missed their message.
+	refreshGap = 3 * time.Second
+	// renewGap is the shortest time between renewals of the connections to a server that takes no writes.
+	renewGap   = time.Second
+	bufferSize = 64 << 10 // each way
+	maxMoves   = 8        // redirections followed for one call
+	clientName = "sluice" // as CLIENT LIST shows it
+)
 
-// answered is the latest call of a process that was answered, on any of its pipes. A pool that does not know of the call
-// has lost data, even if other processes have moved its sequence further since.
-type answered struct {
-	pipe                 uint64
-	seq, epoch, sequence int64
-	at                   time.Duration // uptime
-}
-
-// remembered is how long after its answer a pool must still know a call. The script keeps replies for ten minutes.
-const remembered = 5 * time.Minute
-
-// since returns the call that a pool in this epoch has to know. The number is 0 if there is no such call.
-func (a answered) since(epoch int64) (pipe uint64, seq int64) {
-	if a.epoch != epoch || uptime()-a.at > remembered {
-		return 0, 0
-	}
-	return a.pipe, a.seq
-}
-
-// later returns the one of a and b that the pool carried out later.
-func (a answered) later(b answered) answered {
-	if b.epoch > a.epoch || b.epoch == a.epoch && b.sequence > a.sequence {
-		return b
-	}
-	return a
-}
-
-func newPipe() pipe { return pipe{id: newProcess()} }
-
-// position is how far a pool has come, as this process knows it.
-type position struct{ version, epoch, sequence int64 }
-
-// send makes one call of the script.
-func (st *state) send(p pipe, blob string, at position, mode string, latest store.Time, within time.Duration) (string, error) {
-	return st.store.redis.RunWithin(within, st.store.apply, st.keys(), st.args(p, at, latest, blob, mode)...)
-}
-
-// sendTwice makes a call and repeats it if the server could not be reached. It repeats it several times within
-// againWithin, because several idle connections may have broken. unknown reports that the script may have carried out the
-// call although sendTwice returns an error.
-func (st *state) sendTwice(p pipe, blob string, at position, latest store.Time) (text string, unknown bool, err error) {
-	began := time.Now()
-	patience := st.patience()
-	text, err = st.send(p, blob, at, "", latest, patience)
-	fault := faultOf(err)
-	unknown = isUnknown(fault)
-	failed := time.Now()
-	if err == nil {
-		st.store.slow.took(failed.Sub(began))
-	}
-	if !isLoss(fault) || failed.Sub(began) >= patience {
-		return text, unknown, err
-	}
-	for {
-		time.Sleep(againAfter/4 + rand.N(againAfter)) //nolint:gosec // it spreads, it guards nothing
-		left := againWithin - time.Since(failed)
-		text, err = st.send(p, blob, at, "", latest, left)
-		fault = faultOf(err)
-		unknown = unknown || isUnknown(fault)
-		if !isLoss(fault) || time.Since(failed)+againAfter >= againWithin {
-			return text, unknown && err != nil, err
-		}
-	}
-}
-
-// sendOwn makes a call with operations of the process itself for a pool with some limits, on the control pipe. The caller
-// holds st.whole.
-func (st *state) sendOwn(ops []store.Op, at position, l limits) (r reply, unknown bool, err error) {
-	st.control.seq++
-	b := &call{pipe: st.control, limits: l}
-	b.write(ops)
-	text, unknown, err := st.sendTwice(b.pipe, b.blob, at, 0)
-	if err == nil {
-		r, err = b.read(text)
-	}
-	return r, unknown, err
-}
-
-// faultOf returns the fault of an error. An error that does not come from redisconn is about the server's reply.
-func faultOf(err error) redisconn.Fault {
-	if e, ok := errors.AsType[*redisconn.Error](err); ok {
-		return e.Fault
-	}
-	if err == nil {
-		return redisconn.FaultNone
-	}
-	return redisconn.FaultScript
-}
-
-// isLoss reports whether a fault means that the store is out of reach for now.
-func isLoss(f redisconn.Fault) bool {
-	return f == redisconn.FaultUnreachable || f == redisconn.FaultNotRun
-}
-
-func isUnknown(f redisconn.Fault) bool {
-	return f == redisconn.FaultUnreachable || f == redisconn.FaultClosed
-}
-
-// conn carries out requests, one call after the other.
+// conn is the connections of one process to Redis: one that all calls share, and one for wake-ups.
 type conn struct {
-	state *state
-	pipe
+	address redisurl.Address
+	name    string // the address, for error texts
+	client  rueidis.Client
+	life    context.Context // ends when conn is closed
+	end     context.CancelFunc
+	time    func() store.Time // instead of the server's clock, in tests; nil: that clock
+	// calm reports that the last call was answered and no connection was closed since: calls then return in time by
+	// themselves. In a cluster one flag cannot tell for many connections.
+	calm atomic.Bool
+	busy sync.WaitGroup // calls and watches
+
+	mu      sync.Mutex
+	ended   bool
+	open    map[*wire]struct{}
+	renewed time.Time // when renew last closed them
+	ear     *ear
+	watched map[string]int // channels, by how many watch them
 }
 
-// call is one call of the script, with the requests of several goroutines.
-type call struct {
-	pipe
-	reqs    []*request
-	limits  limits // of the pool
-	form    batch  // the operations of all requests, in the form of the script
-	blob    string // form, encoded
-	at      position
-	latest  store.Time    // the script refuses the call if its clock is later
-	sent    time.Duration // uptime of the first attempt
-	unknown bool          // the script may have carried out the call
-	ops     []store.Op    // operations of the process itself, or of requests that were given up
+// dial connects and checks the server.
+func dial(ctx context.Context, a redisurl.Address) (*conn, error) {
+	c := &conn{address: a, name: a.String(), open: map[*wire]struct{}{}, watched: map[string]int{}}
+	c.life, c.end = context.WithCancel(context.Background())
+	made := make(chan error, 1)
+	go func() { // rueidis takes no context for that
+		var err error
+		c.client, err = c.newClient() // may be set even with an error, and then has to be closed
+		made <- err
+	}()
+	var err error
+	select {
+	case err = <-made:
+		if err == nil {
+			err = c.probe(ctx)
+		} else {
+			err = c.fail(err)
+		}
+	case <-ctx.Done():
+		c.cut()
+		<-made
+		err = c.fail(ctx.Err())
+	}
+	if err != nil {
+		c.shut()
+		return nil, err
+	}
+	return c, nil
 }
 
-// reply is what the script replies.
-type reply struct {
-	what                     string
-	now, wake                store.Time
-	version, sequence, epoch int64
-	crowded                  bool       // requests wait
-	decided                  []store.ID // tickets of this process that no longer wait
+// newClient returns a client whose calls share one connection to each server.
+func (c *conn) newClient() (rueidis.Client, error) {
+	a := c.address
+	o := rueidis.ClientOption{
+		InitAddress:         a.Hosts,
+		Username:            a.User,
+		Password:            a.Password(),
+		SelectDB:            a.DB,
+		ClientName:          clientName,
+		Dialer:              net.Dialer{Timeout: a.Timeout, KeepAlive: keepAlive},
+		DialCtxFn:           c.dial,
+		ConnWriteTimeout:    a.Timeout,
+		PipelineMultiplex:   -1,
+		ReadBufferEachConn:  bufferSize,
+		WriteBufferEachConn: bufferSize,
+		DisableCache:        true,
+		DisableRetry:        true, // an append must not be repeated unknown to its caller
+		ClientSetInfo:       rueidis.DisableClientSetInfo,
+		ForceSingleClient:   a.Mode == redisurl.Single,
+		ClusterOption:       rueidis.ClusterOption{MaxMovedRedirections: maxMoves},
+	}
+	if a.TLS {
+		var err error
+		if o.TLSConfig, err = a.TLSConfig(); err != nil {
+			return nil, c.unfit(err.Error(), "correct the file, or the parameter that names it")
+		}
+	}
+	if a.Mode == redisurl.Sentinel {
+		o.Sentinel = rueidis.SentinelOption{
+			Dialer: o.Dialer, TLSConfig: o.TLSConfig, MasterSet: a.Master, Username: a.SentinelUser, Password: a.SentinelPassword(),
+			ClientName: clientName, TopologyRefreshInterval: refreshGap,
+		}
+	}
+	return rueidis.NewClient(o)
 }
 
-// carryOut makes one call for several requests, and retries it after catching up with the pool.
-func (c *conn) carryOut(reqs []*request) {
-	st := c.state
-	c.seq++
-	b := &call{pipe: c.pipe, reqs: reqs, sent: uptime()}
-	began := b.sent
-	for tries := 0; ; tries++ {
-		if tries > 0 {
-			began = uptime() // a system call
+// dial connects to one server. Its context is not that of a caller, because callers share the connection.
+func (c *conn) dial(ctx context.Context, address string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
+	defer cancel()
+	defer context.AfterFunc(c.life, cancel)()
+	network := "tcp"
+	if c.address.Unix() {
+		network = "unix"
+	}
+	raw, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, c.gone(err)
+	}
+	w := &wire{Conn: raw, raw: raw, of: c}
+	if config != nil {
+		if config.ServerName == "" {
+			host, _, _ := net.SplitHostPort(address)
+			config = config.Clone()
+			config.ServerName = host
 		}
-		if !b.unknown {
-			st.encode(b, began) // an unknown call is sent unchanged: the script repeats its reply if it was carried out
+		secure := tls.Client(raw, config)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			_ = raw.Close()
+			return nil, c.gone(err)
 		}
-		text, unknown, err := st.sendTwice(b.pipe, b.blob, b.at, b.latest)
-		if b.unknown = unknown || b.unknown && err != nil; err != nil {
-			if isLoss(faultOf(err)) && st.backSince(began) && tries < maxTries {
-				continue // the outage that caused the error is over
-			}
-			c.failed(b, err)
-			return
-		}
-		r, err := b.read(text)
-		switch {
-		case err != nil || r.what == "late": // the key holds foreign content
-			c.rename()
-			failAll(reqs, st.damaged(errGarbled.Error(), errGarbled))
-			return
-		case r.what == "ok":
-			st.done(b, &r)
-			return
-		case tries == maxTries:
-			failAll(reqs, unavailable(errBusy))
-			return
-		}
-		if err := st.catchUp(&r, b); err != nil {
-			c.failed(b, err)
-			return
-		}
+		w.Conn = secure
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		_ = raw.Close()
+		return nil, redisfault.ErrClosed
+	}
+	c.open[w] = struct{}{}
+	return w, nil
+}
+
+// gone is err, or that of a closed conn.
+func (c *conn) gone(err error) error {
+	if c.life.Err() != nil {
+		return redisfault.ErrClosed
+	}
+	return err
+}
+
+// wire is a connection that conn can cut.
+type wire struct {
+	net.Conn
+	raw net.Conn // below TLS, which would wait to say goodbye
+	of  *conn
+}
+
+// Close closes the connection. It may be called more than once.
+func (w *wire) Close() error {
+	w.of.calm.Store(false) // before rueidis dials again, because calls would wait for that
+	w.of.mu.Lock()
+	delete(w.of.open, w)
+	w.of.mu.Unlock()
+	return w.raw.Close()
+}
+
+// cut closes all connections for good.
+func (c *conn) cut() {
+	c.end()
+	c.mu.Lock()
+	open := c.open
+	c.open, c.ended = map[*wire]struct{}{}, true
+	c.mu.Unlock()
+	for w := range open {
+		_ = w.Close()
 	}
 }
 
-// rename gives the connection a new pipe: what the script has kept for the old one is unknown.
-func (c *conn) rename() { c.pipe = newPipe() }
-
-// failed ends a call that failed for good. If the store is out of reach, the outage begins.
-func (c *conn) failed(b *call, err error) {
-	if fault := faultOf(err); fault != redisconn.FaultClosed && (b.unknown || isLoss(fault)) {
-		c.rename()
-		c.state.lose(err, b)
+// renew closes all connections, so that rueidis dials new ones: a host name or an address may stand for the current master,
+// and have moved to another server. It does so once a renewGap, because all callers fail for the same reason.
+func (c *conn) renew() {
+	c.mu.Lock()
+	if time.Since(c.renewed) < renewGap {
+		c.mu.Unlock()
 		return
 	}
-	failAll(b.reqs, c.state.trouble(err))
+	c.renewed = time.Now()
+	open := maps.Clone(c.open)
+	c.mu.Unlock()
+	for w := range open {
+		_ = w.Close()
+	}
 }
 
-// encode writes the requests of a call for the pool as it is known now, at an uptime. The call was not carried out before.
-func (st *state) encode(b *call, up time.Duration) {
-	st.mu.Lock()
-	b.at = position{st.version, st.epoch, st.sequence}
-	b.had = st.had
-	b.limits = st.limits()
-	if b.latest = 0; !st.store.fixed {
-		b.latest = st.clock.latest(up, 4*st.patience())
-	}
-	st.mu.Unlock()
-	b.form = batch{long: st.store.longWay, apart: b.limits.apart()}
-	for _, q := range b.reqs {
-		if q.handle != nil && !st.store.fixed {
-			q.stayAlive()
-		}
-		for k := range q.ops {
-			op := b.limits.op(q.ops[k])
-			b.form.add(&op, k == 0)
+// shut ends all calls and watches.
+func (c *conn) shut() {
+	c.cut()
+	c.mu.Lock()
+	e := c.ear
+	c.mu.Unlock()
+	if e != nil {
+		if <-e.ready; e.err == nil {
+			e.client.Close()
 		}
 	}
-	b.blob = string(b.form.bytes())
+	if c.client != nil {
+		c.client.Close()
+	}
+	c.busy.Wait()
 }
 
-// limits returns the limits of the pool as it is known. The caller holds st.mu.
-func (st *state) limits() (l limits) {
-	if st.known != nil {
-		l = limitsOf(st.known)
-	}
-	return l
+// bounded is a context with a deadline for the connection and no timer. rueidis sends a command without a hand-over between
+// goroutines, which costs a call a third of its time, only if its context has a deadline.
+type bounded struct {
+	context.Context
+	at time.Time
 }
 
-// write is encode for operations of the process itself.
-func (b *call) write(ops []store.Op) {
-	b.ops, b.form = ops, batch{}
-	for i := range ops {
-		op := b.limits.op(ops[i])
-		b.form.add(&op, false)
-	}
-	b.blob = string(b.form.bytes())
-}
+func (b bounded) Deadline() (time.Time, bool) { return b.at, true }
 
-// read decodes a reply into the results of the requests, or of b.ops if there are no requests.
-func (b *call) read(text string) (r reply, err error) {
-	in := reader{b: []byte(text)}
-	in.array()
-	r.what = in.text()
-	r.now = store.Time(in.int())
-	if r.what == "none" || r.what == "void" || r.what == "late" {
-		return r, in.err()
+// do sends commands in one round trip. It returns when ctx ends: at a deadline at once, after a cancellation perhaps only
+// at the timeout of the connection.
+func (c *conn) do(ctx context.Context, commands ...rueidis.Completed) ([]rueidis.RedisResult, error) {
+	if err := c.enter(ctx); err != nil {
+		return nil, err
 	}
-	r.version, r.sequence, r.epoch = in.int(), in.int(), in.int()
-	if r.what != "ok" {
-		return r, in.err()
-	}
-	r.wake = store.Time(in.int())
-	r.crowded = in.int() > 0
-	for range in.array() / 2 {
-		r.decided = append(r.decided, store.ID{Session: uint64(in.int()), N: uint64(in.int())}) //nolint:gosec // never negative
-	}
-	into := make([]*store.Result, 0, len(b.form.forms))
-	for i := range b.ops {
-		into = append(into, &b.ops[i].Result)
-	}
-	for _, q := range b.reqs {
-		for k := range q.ops {
-			into = append(into, &q.ops[k].Result)
+	if c.calm.Load() && c.address.Mode != redisurl.Cluster {
+		if _, ok := ctx.Deadline(); !ok && ctx.Done() != nil {
+			ctx = bounded{ctx, time.Now().Add(c.address.Timeout)}
 		}
+		defer c.busy.Done()
+		return c.sent(c.client.DoMulti(ctx, commands...))
 	}
-	b.form.results(&in, r.now, func(i int) *store.Result { return into[i] })
-	for _, res := range into {
-		res.Reason.Limit = b.limits.name(res.Reason.Limit)
+	type outcome struct {
+		results []rueidis.RedisResult
+		err     error
 	}
-	return r, in.err()
+	done := make(chan outcome, 1)
+	go func() {
+		defer c.busy.Done()
+		results, err := c.sent(c.client.DoMulti(context.Background(), commands...))
+		done <- outcome{results, err}
+	}()
+	select {
+	case o := <-done:
+		return o.results, o.err
+	case <-ctx.Done():
+		return nil, c.fail(ctx.Err())
+	}
 }
 
-func (r *reader) err() error {
-	if r.bad {
-		return errGarbled
+// enter counts a call.
+func (c *conn) enter(ctx context.Context) error {
+	if ctx.Err() != nil && c.life.Err() == nil {
+		return c.fail(ctx.Err())
+	}
+	c.mu.Lock()
+	ended := c.ended
+	if !ended {
+		c.busy.Add(1)
+	}
+	c.mu.Unlock()
+	if ended {
+		return c.fail(redisfault.ErrClosed)
 	}
 	return nil
 }
 
-// done records the reply to a call and answers its requests.
-func (st *state) done(b *call, r *reply) {
-	st.took(r.now, r.sequence, b.sent)
-	st.crowded.Store(r.crowded)
-	var undo []store.Op
-	var told []store.ID
-	st.mu.Lock()
-	st.had = st.had.later(answered{b.id, b.seq, r.epoch, r.sequence, b.sent})
-	for _, q := range b.reqs {
-		left := !q.turn.CompareAndSwap(turnAsked, turnAnswered)
-		if q.handle != nil {
-			undo = append(undo, st.proc.Note(&q.handle.Session, q.ops, left)...)
+// sent returns the error that the results share if there was no reply.
+func (c *conn) sent(results []rueidis.RedisResult) ([]rueidis.RedisResult, error) {
+	for i := range results {
+		if err := results[i].NonRedisError(); err != nil {
+			c.calm.Store(false)
+			return nil, c.fail(err)
 		}
 	}
-	if st.lost != nil { // tickets that begin to wait now compete for the share
-		told = st.serveLocked(st.nowLocked())
+	if !c.calm.Load() {
+		c.calm.Store(true)
 	}
-	st.mu.Unlock()
-	st.arm(r.now, r.wake)
-	st.tell(r.decided)
-	for _, q := range b.reqs {
-		q.finish()
-	}
-	st.tell(told)
-	st.post(undo)
+	return results, nil
 }
 
-// failAll answers requests with an error.
-func failAll(reqs []*request, err error) {
-	if errors.Is(err, redisconn.ErrClosed) {
-		err = store.ErrClosed
+// probe checks the server: its version and kind, Lua, and the rights of the user.
+func (c *conn) probe(ctx context.Context) error {
+	cluster := c.address.Mode == redisurl.Cluster
+	if cluster && c.client.Mode() != rueidis.ClientModeCluster {
+		return c.unfit("this Redis is not part of a cluster", "use redis:// for a single server")
 	}
-	for _, q := range reqs {
-		q.err = err
-		q.turn.CompareAndSwap(turnAsked, turnAnswered)
-		q.finish()
+	const source = "redis.call('TIME') redis.call('EXISTS', KEYS[1]) return struct.pack('<I7', 1)"
+	key := c.address.Prefix + ":probe"
+	got, err := c.do(ctx, c.client.B().Arbitrary("HELLO").Build(), c.client.B().Eval().Script(source).Numkeys(1).Key(key).Build())
+	if err != nil {
+		return err
 	}
-}
-
-// finish wakes the caller, if one waits.
-func (q *request) finish() {
+	said, err := got[0].AsMap()
+	if err != nil {
+		return c.refused(err)
+	}
+	field := func(name string) string { m := said[name]; s, _ := m.ToString(); return s }
+	var major, minor int
+	_, _ = fmt.Sscanf(field("version"), "%d.%d", &major, &minor)
 	switch {
-	case q.posted:
-		q.free()
-	case q.turn.Load() == turnAnswered:
-		q.done <- struct{}{}
+	case major < 6 || major == 6 && minor < 2 && field("server") == "redis":
+		return c.unfit(fmt.Sprintf("%s %s is too old: %s or later is needed", field("server"), field("version"), redisfault.Oldest), "update it, or use another")
+	case field("mode") == "sentinel":
+		return c.unfit("this is a sentinel, which holds no data", "use redis+sentinel://host:port/MASTER")
+	case field("mode") == "cluster" && c.address.Mode == redisurl.Single:
+		return c.unfit("this Redis is part of a cluster", "use redis+cluster://host:port")
 	}
-}
-
-// stayAlive bounds how long waiting requests outlive their process, which polls them every few seconds.
-func (q *request) stayAlive() {
-	for i := range q.ops {
-		if op := &q.ops[i]; op.Kind == store.OpAcquire && op.Alive == 0 {
-			op.Alive = outage.WaitersLive
+	if err := got[1].Error(); err != nil {
+		if v := redisfault.Judge(err); v.Fault == redisfault.Script {
+			return c.unfit(redisfault.NoLua.What, redisfault.NoLua.Hint)
 		}
+		return c.refused(err)
 	}
+	return nil
 }
 
-// jitter spreads processes that would wake at the same time.
-func jitter() time.Duration { return rand.N(50 * time.Millisecond) } //nolint:gosec // only spreads load
+// replied reports whether err is an error reply that begins with word.
+func replied(err error, word string) bool {
+	reply, ok := errors.AsType[*rueidis.RedisError](err)
+	return ok && strings.HasPrefix(reply.Error(), word)
+}

@@ -1,49 +1,179 @@
-package redisstore_test
+package redisstore
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehq/sluice/internal/redisrun"
-	"github.com/sluicehq/sluice/store/storetest"
+	"github.com/sluicehq/sluice/internal/sharedlog"
+	"github.com/sluicehq/sluice/store"
 )
 
-// The store suite on a cluster, and behind sentinels.
-func TestStoreOnACluster(t *testing.T) {
-	t.Parallel()
-	c := redisrun.NewCluster(t, "cluster-node-timeout 60000", "lua-time-limit 60000") // nobody dies here
-	storetest.Run(t, func(t *testing.T) storetest.Harness { return openAt(t, c.URL()) })
-}
-
-func TestSameDecisionsOnACluster(t *testing.T) {
-	t.Parallel()
-	c := redisrun.NewCluster(t, "cluster-node-timeout 60000", "lua-time-limit 60000") // nobody dies here
-	storetest.Differential(t, openMem, func(t *testing.T) storetest.Harness { return openAt(t, c.URL()) })
-}
-
-func TestStoreBehindSentinels(t *testing.T) {
-	t.Parallel()
-	s := redisrun.NewSteadySentinel(t, "lua-time-limit 60000")
-	storetest.Run(t, func(t *testing.T) storetest.Harness { return openAt(t, s.URL()) })
-}
-
-func TestSameDecisionsBehindSentinels(t *testing.T) {
-	t.Parallel()
-	s := redisrun.NewSteadySentinel(t, "lua-time-limit 60000")
-	storetest.Differential(t, openMem, func(t *testing.T) storetest.Harness { return openAt(t, s.URL()) })
-}
-
-// Without functions, as before Redis 7, the source runs as a script and keeps nothing in memory.
-func TestSameDecisionsWithoutFunctions(t *testing.T) {
-	t.Parallel()
-	s := redisrun.New(t)
-	if _, err := s.Do(t.Context(), "ACL", "SETUSER", "plain", "on", ">secret", "~*", "&*", "+@all", "-function", "-fcall"); err != nil {
+// works appends and reads through an engine.
+func works(t *testing.T, e *Engine) {
+	t.Helper()
+	l := e.Log("pool")
+	loaded, err := l.Load(t.Context(), sharedlog.Position{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	url := "redis://plain:secret@" + s.Addr()
-	storetest.Differential(t, openMem, func(t *testing.T) storetest.Harness { return openAt(t, url) })
-	stats, err := s.Do(t.Context(), "INFO", "commandstats")
-	if err != nil || !strings.Contains(stats, "cmdstat_evalsha:calls=") {
-		t.Errorf("no script was run: %v", err)
+	got, err := l.Append(t.Context(), loaded.At, []byte("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Compact(t.Context(), got.At, []byte("snapshot")); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := l.Load(t.Context(), sharedlog.Position{}); err != nil || string(again.Snapshot) != "snapshot" {
+		t.Errorf("%v, %q", err, again.Snapshot)
+	}
+	at := got.At.Moved(got.At.Offset)
+	if mine, err := l.Claim(t.Context(), at, time.Minute); err != nil || !mine {
+		t.Errorf("%v, %v", mine, err)
+	}
+	if _, err := l.Post(t.Context(), 1, at); err != nil {
+		t.Error(err)
+	}
+	if at, err = l.Revive(t.Context(), at, []byte("revived")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Keep(t.Context(), at, time.Hour); err != nil {
+		t.Error(err)
+	}
+	if _, err := l.Beat(t.Context(), 1, at, time.Minute); err != nil {
+		t.Error(err)
+	}
+	if err := l.Leave(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+	if names, whole, err := e.Pools(t.Context()); err != nil || !whole || !slices.Contains(names, "pool") {
+		t.Errorf("%q, %v, %v", names, whole, err)
+	}
+	if _, err := e.Secret(t.Context(), "words", make([]byte, store.SecretSize)); err != nil {
+		t.Error(err)
+	}
+	woken, err := l.Watch(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Publish(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	<-woken
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	certs, err := redisrun.WriteCerts(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := redisrun.NewServer(t, redisrun.Options{TLS: &certs})
+	works(t, open(t, "rediss://"+s.TLSAddr()+"?ca="+certs.CA+"&cert="+certs.ClientCert+"&key="+certs.ClientKey))
+	_, err = OpenEngine(t.Context(), "rediss://"+s.TLSAddr()+"?cert="+certs.ClientCert+"&key="+certs.ClientKey)
+	refused(t, err, sharedlog.ErrUnfit, "as ca=")
+	_, err = OpenEngine(t.Context(), "rediss://"+s.TLSAddr()+"?ca=/not/there")
+	refused(t, err, sharedlog.ErrUnfit, "the file")
+}
+
+func TestSocketAndDatabase(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "r.sock")
+	s := redisrun.New(t, "unixsocket "+socket)
+	works(t, open(t, "redis+unix://"+socket+"?db=3&prefix=mine"))
+	if said, err := s.Do(t.Context(), "INFO", "keyspace"); err != nil || !strings.Contains(said, "db3:") || strings.Contains(said, "db0:") {
+		t.Errorf("%v, %s", err, said)
+	}
+}
+
+// refused fails unless err matches want, and its text and hint contain says.
+func refused(t *testing.T, err, want error, says string) {
+	t.Helper()
+	text := fmt.Sprint(err)
+	if h, ok := errors.AsType[*Error](err); ok {
+		text += " " + h.Hint()
+	}
+	if !errors.Is(err, want) || !strings.Contains(text, says) {
+		t.Errorf("%s does not match %v and say %q", text, want, says)
+	}
+}
+
+// rights are those that the package comment names.
+var rights = strings.Fields(`+eval +evalsha +time +append +getrange +strlen +exists +get +set +del +rename +pexpire +persist +pttl
+	+hmget +hset +hgetall +zadd +zcard +zrem +zrangebyscore +scan +publish +subscribe +unsubscribe
+	+ping +hello +auth +select +client|setname +cluster|shards +cluster|slots +asking`)
+
+// user makes one of a server and returns the URL for it.
+func user(t *testing.T, s *redisrun.Server, name string, commands ...string) string {
+	t.Helper()
+	do(t, s, append([]string{"ACL", "SETUSER", name, "on", ">secret", "resetkeys", "~mine:*", "resetchannels", "&mine:*", "-@all"}, commands...)...)
+	return "redis://" + name + ":secret@" + s.Addr() + "?prefix=mine"
+}
+
+// A user with the rights of the package comment can do what a process does. store-suites runs the whole suite as that user.
+func TestTheLeastRights(t *testing.T) {
+	t.Parallel()
+	s := redisrun.New(t)
+	url := user(t, s, "least", rights...)
+	works(t, open(t, url))
+	for _, name := range []string{"elsewhere", "sluice"} {
+		_, err := OpenEngine(t.Context(), strings.Replace(url, "prefix=mine", "prefix="+name, 1))
+		refused(t, err, sharedlog.ErrUnfit, "ACL SETUSER")
+	}
+	_, err := OpenEngine(t.Context(), strings.Replace(url, "secret", "hunter2", 1))
+	refused(t, err, sharedlog.ErrUnfit, "password")
+	if strings.Contains(fmt.Sprint(err), "hunter2") {
+		t.Errorf("%v has the password", err)
+	}
+	weak := slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return r == "+append" })
+	e := open(t, user(t, s, "weak", weak...))
+	loaded, err := e.Log("p").Load(t.Context(), sharedlog.Position{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.Log("p").Append(t.Context(), loaded.At, []byte("x"))
+	refused(t, err, sharedlog.ErrUnfit, "~mine:*")
+}
+
+func TestTheKindOfServerMustFit(t *testing.T) {
+	t.Parallel()
+	single, cluster := redisrun.New(t), redisrun.NewCluster(t)
+	for url, says := range map[string]string{
+		"redis+cluster://" + single.Addr():    "not part of a cluster",
+		"redis://" + cluster.Addrs()[0]:       "use redis+cluster://",
+		"redis://" + single.Addr() + "/99":    "database",
+		"http://" + single.Addr():             "unknown scheme",
+		"rediss://" + single.Addr() + "?ca=/": "ca",
+	} {
+		_, err := OpenEngine(t.Context(), url)
+		refused(t, err, sharedlog.ErrUnfit, says)
+	}
+	_, err := OpenEngine(t.Context(), "redis://127.0.0.1:1")
+	refused(t, err, sharedlog.ErrUnavailable, "is it running")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := single.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = OpenEngine(ctx, single.URL())
+	refused(t, err, sharedlog.ErrUnavailable, "did not answer in time")
+	if err := single.Resume(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until polls a condition.
+func until(t *testing.T, is func() bool) {
+	t.Helper()
+	for began := time.Now(); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Fatal("waited in vain")
+		}
 	}
 }

@@ -2,89 +2,236 @@ package redisstore_test
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/sluicehq/sluice/internal/redisrun"
+	"github.com/sluicehq/sluice/internal/sharedlog"
+	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/logstore"
 	"github.com/sluicehq/sluice/store/memstore"
 	"github.com/sluicehq/sluice/store/redisstore"
 	"github.com/sluicehq/sluice/store/storetest"
 )
 
-var single *redisrun.Server
+// The suite of stores runs on a real Redis in virtual time: a bubble of testing/synctest in which calls to Redis take no
+// time, and stamps are those of the bubble. A goroutine of a bubble must not wait for one outside it by a channel of the
+// bubble, or time would pass meanwhile. So all channels between them are made outside.
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "sluice-state-") // nothing of the tests is kept in the user's own
-	if err == nil {
-		err = os.Setenv("XDG_STATE_HOME", dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	flag.Parse()
-	given := map[string]bool{}
-	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	// A trace takes a Redis a while, and there are four kinds of it; most tests wait more than they work.
-	for name, value := range map[string]string{"rapid.checks": "25", "test.parallel": "6"} {
-		if !given[name] {
-			err = errors.Join(err, flag.Set(name, value))
-		}
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	if single, err = redisrun.Start(redisrun.Options{Lines: []string{"lua-time-limit 60000"}}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	_ = single.Stop()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+// outside carries out calls for goroutines of bubbles.
+type outside struct {
+	calls chan *call
+	spare chan *call
 }
 
-var harnesses atomic.Int64
+type call struct {
+	do   func()
+	done chan struct{}
+}
 
-// openAt returns a store with keys of its own on the suite's clock.
-func openAt(t *testing.T, url string) storetest.Harness {
+func newOutside(t *testing.T) *outside {
+	const atOnce = 64
+	o := &outside{make(chan *call), make(chan *call, atOnce)}
+	var wg sync.WaitGroup
+	for range atOnce {
+		o.spare <- &call{done: make(chan struct{})}
+		wg.Go(func() {
+			for c := range o.calls {
+				c.do()
+				c.done <- struct{}{}
+			}
+		})
+	}
+	t.Cleanup(func() {
+		close(o.calls)
+		wg.Wait()
+	})
+	return o
+}
+
+func (o *outside) run(do func()) {
+	c := <-o.spare
+	c.do = do
+	o.calls <- c
+	<-c.done
+	c.do = nil
+	o.spare <- c
+}
+
+func run[T any](o *outside, do func(ctx context.Context) (T, error)) (got T, err error) {
+	o.run(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		got, err = do(ctx)
+	})
+	return got, err
+}
+
+func runs(o *outside, do func(ctx context.Context) error) error {
+	_, err := run(o, func(ctx context.Context) (struct{}, error) { return struct{}{}, do(ctx) })
+	return err
+}
+
+// inside is an engine for the goroutines of a bubble. Its wake-ups do not leave the bubble: a subscription would never
+// rest.
+type inside struct {
+	*outside
+	engine *redisstore.Engine
+
+	mu    sync.Mutex
+	woken map[string][]chan struct{}
+}
+
+var prefixes atomic.Int64
+
+func (o *outside) connect(t *testing.T, url string) sharedlog.Engine {
 	t.Helper()
-	c := storetest.NewClock(storetest.Start)
-	s, err := redisstore.Open(context.Background(), fmt.Sprintf("%s?timeout=1m&prefix=t%d", url, harnesses.Add(1)), redisstore.WithClock(c))
+	behind := storetest.Start - store.Time(time.Now().UnixMicro())
+	e, err := run(o, func(ctx context.Context) (*redisstore.Engine, error) {
+		return redisstore.OpenEngine(ctx, fmt.Sprintf("%s?timeout=1m&prefix=t%d", url, prefixes.Add(1)))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return storetest.Harness{Store: s, Advance: c.Advance}
+	var now atomic.Int64
+	in := &inside{outside: &outside{o.calls, o.spare}, engine: e, woken: map[string][]chan struct{}{}}
+	e.SetTime(func() store.Time { return store.Time(now.Load()) })
+	return &clocked{in, func() { now.Store(time.Now().UnixMicro() + int64(behind)) }}
 }
 
-func open(t *testing.T) storetest.Harness { return openAt(t, single.URL()) }
+// clocked tells the engine the time of the bubble before each call.
+type clocked struct {
+	*inside
+	tick func()
+}
 
-func openMem(*testing.T) storetest.Harness {
-	c := storetest.NewClock(storetest.Start)
-	return storetest.Harness{Store: memstore.New(memstore.WithClock(c)), Advance: c.Advance}
+func (c *clocked) Log(pool string) sharedlog.Log { return &insideLog{c, c.engine.Log(pool), pool} }
+
+func (c *clocked) Pools(context.Context) (names []string, whole bool, err error) {
+	err = runs(c.outside, func(ctx context.Context) (err error) {
+		names, whole, err = c.engine.Pools(ctx)
+		return err
+	})
+	return names, whole, err
+}
+
+func (c *clocked) Secret(_ context.Context, name string, fresh []byte) ([]byte, error) {
+	return run(c.outside, func(ctx context.Context) ([]byte, error) { return c.engine.Secret(ctx, name, fresh) })
+}
+
+func (c *clocked) Close() error {
+	return runs(c.outside, func(context.Context) error { return c.engine.Close() })
+}
+
+type insideLog struct {
+	*clocked
+	log  sharedlog.Log
+	name string
+}
+
+func (l *insideLog) Load(_ context.Context, known sharedlog.Position) (sharedlog.Loaded, error) {
+	l.tick()
+	return run(l.outside, func(ctx context.Context) (sharedlog.Loaded, error) { return l.log.Load(ctx, known) })
+}
+
+func (l *insideLog) Append(_ context.Context, at sharedlog.Position, entry []byte) (sharedlog.Entries, error) {
+	l.tick()
+	return run(l.outside, func(ctx context.Context) (sharedlog.Entries, error) { return l.log.Append(ctx, at, entry) })
+}
+
+func (l *insideLog) Read(_ context.Context, at sharedlog.Position) (sharedlog.Entries, error) {
+	return run(l.outside, func(ctx context.Context) (sharedlog.Entries, error) { return l.log.Read(ctx, at) })
+}
+
+func (l *insideLog) Claim(_ context.Context, at sharedlog.Position, within time.Duration) (bool, error) {
+	return run(l.outside, func(ctx context.Context) (bool, error) { return l.log.Claim(ctx, at, within) })
+}
+
+func (l *insideLog) Compact(_ context.Context, at sharedlog.Position, snapshot []byte) error {
+	return runs(l.outside, func(ctx context.Context) error { return l.log.Compact(ctx, at, snapshot) })
+}
+
+func (l *insideLog) Keep(_ context.Context, at sharedlog.Position, unused time.Duration) error {
+	return runs(l.outside, func(ctx context.Context) error { return l.log.Keep(ctx, at, unused) })
+}
+
+func (l *insideLog) Post(_ context.Context, process uint64, at sharedlog.Position) ([]sharedlog.Survivor, error) {
+	return run(l.outside, func(ctx context.Context) ([]sharedlog.Survivor, error) { return l.log.Post(ctx, process, at) })
+}
+
+func (l *insideLog) Revive(_ context.Context, from sharedlog.Position, snapshot []byte) (sharedlog.Position, error) {
+	return run(l.outside, func(ctx context.Context) (sharedlog.Position, error) { return l.log.Revive(ctx, from, snapshot) })
+}
+
+func (l *insideLog) Beat(_ context.Context, process uint64, at sharedlog.Position, silence time.Duration) (sharedlog.Pulse, error) {
+	return run(l.outside, func(ctx context.Context) (sharedlog.Pulse, error) { return l.log.Beat(ctx, process, at, silence) })
+}
+
+func (l *insideLog) Leave(_ context.Context, processes ...uint64) error {
+	return runs(l.outside, func(ctx context.Context) error { return l.log.Leave(ctx, processes...) })
+}
+
+func (l *insideLog) channel(process uint64) string { return fmt.Sprint(l.name, " ", process) }
+
+func (l *insideLog) Publish(_ context.Context, processes ...uint64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, process := range processes {
+		for _, woken := range l.woken[l.channel(process)] {
+			select {
+			case woken <- struct{}{}:
+			default:
+			}
+		}
+	}
+	return nil
+}
+
+func (l *insideLog) Watch(ctx context.Context, process uint64) (<-chan struct{}, error) {
+	woken := make(chan struct{}, 1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.woken[l.channel(process)] = append(l.woken[l.channel(process)], woken)
+	context.AfterFunc(ctx, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.woken, l.channel(process))
+		close(woken)
+	})
+	return woken, nil
+}
+
+// opener returns a function that opens a store with a log of its own.
+func opener(t *testing.T, url string) func(*testing.T) storetest.Harness {
+	o := newOutside(t)
+	return func(t *testing.T) storetest.Harness {
+		began := time.Now()
+		clock := logstore.Clock{Machine: 1, Uptime: func() time.Duration { return time.Since(began) }}
+		return storetest.Harness{
+			Store:   logstore.New(o.connect(t, url), logstore.WithClock(clock), logstore.WithTouch(0), logstore.Passive(), logstore.WithPatience(time.Hour)),
+			Advance: func(d time.Duration) { time.Sleep(d); synctest.Wait() }, RemindsLate: true,
+		}
+	}
 }
 
 func TestStoreOnOneServer(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, open)
-}
-
-// The fast path and the long way give the same results, and either can continue what the other began.
-func TestSameDecisionsTheLongWay(t *testing.T) {
-	t.Parallel()
-	storetest.Differential(t, openMem, func(t *testing.T) storetest.Harness {
-		h := open(t)
-		h.Store.(*redisstore.Store).GoTheLongWay()
-		return h
-	})
+	storetest.RunVirtual(t, opener(t, redisrun.New(t).URL()))
 }
 
 func TestSameDecisionsOnOneServer(t *testing.T) {
 	t.Parallel()
-	storetest.Differential(t, openMem, open)
+	open := opener(t, redisrun.New(t).URL())
+	storetest.DifferentialVirtual(t, func(*testing.T) storetest.Harness {
+		c := storetest.NewClock(storetest.Start)
+		return storetest.Harness{Store: memstore.New(memstore.WithClock(c)), Advance: c.Advance}
+	}, func(t *testing.T) storetest.Harness {
+		h := open(t)
+		h.Store = storetest.Stepped{Store: h.Store}
+		return h
+	})
 }

@@ -31,6 +31,7 @@ package storetest
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -50,7 +51,13 @@ type Harness struct {
 }
 
 // Run runs the suite. It calls open for every test.
-func Run(t *testing.T, open func(t *testing.T) Harness) {
+func Run(t *testing.T, open func(t *testing.T) Harness) { run(t, open, false) }
+
+// RunVirtual is Run for stores that take their time from package time. Each test is a bubble of testing/synctest, and open is
+// called inside it.
+func RunVirtual(t *testing.T, open func(t *testing.T) Harness) { run(t, open, true) }
+
+func run(t *testing.T, open func(t *testing.T) Harness, virtual bool) {
 	for _, g := range []struct {
 		name  string
 		tests func(*suite)
@@ -105,19 +112,20 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"Restate", restating}, {"Sizes", sizes},
 		{"Gone", goneSessions},
 	} {
-		t.Run(g.name, func(t *testing.T) { g.tests(&suite{t, open}) })
+		t.Run(g.name, func(t *testing.T) { g.tests(&suite{t, open, virtual}) })
 	}
 }
 
 // suite runs the tests of one group.
 type suite struct {
-	t    *testing.T
-	open func(t *testing.T) Harness
+	t       *testing.T
+	open    func(t *testing.T) Harness
+	virtual bool
 }
 
 // test runs one test on its own pool.
 func (s *suite) test(name string, spec store.Spec, f func(m *member)) {
-	s.t.Run(name, func(t *testing.T) {
+	test := func(t *testing.T) {
 		h := s.open(t)
 		t.Cleanup(func() {
 			if err := h.Store.Close(); err != nil {
@@ -125,6 +133,13 @@ func (s *suite) test(name string, spec store.Spec, f func(m *member)) {
 			}
 		})
 		f(join(t, h, spec))
+	}
+	s.t.Run(name, func(t *testing.T) {
+		if s.virtual {
+			synctest.Test(t, test)
+		} else {
+			test(t)
+		}
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehq/sluice/internal/redisrun"
 	"github.com/sluicehq/sluice/store"
+	"github.com/sluicehq/sluice/store/logstore"
 	"github.com/sluicehq/sluice/store/redisstore"
 )
 
@@ -27,7 +28,7 @@ func specOf(name string, l store.Limit) store.Spec {
 }
 
 // openStore opens a store of its own, as another process would.
-func openStore(t *testing.T, url string) *redisstore.Store {
+func openStore(t *testing.T, url string) *logstore.Store {
 	t.Helper()
 	s, err := redisstore.Open(t.Context(), url)
 	if err != nil {
@@ -41,7 +42,7 @@ func openStore(t *testing.T, url string) *redisstore.Store {
 	return s
 }
 
-func openPool(t *testing.T, s *redisstore.Store, spec store.Spec) store.Pool {
+func openPool(t *testing.T, s *logstore.Store, spec store.Spec) store.Pool {
 	t.Helper()
 	p, err := s.Pool(t.Context(), spec)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 var (
 	outside = []string{"net", "os", "syscall"}
-	core    = []string{"internal/flat", "internal/pause", "internal/meter", "internal/oplog", "internal/order", "internal/policy", "internal/pool", "internal/sharedlog", "store/redisstore/internal/outage"}
+	core    = []string{"internal/flat", "internal/pause", "internal/meter", "internal/oplog", "internal/order", "internal/policy", "internal/pool", "internal/sharedlog", "internal/replica"}
 )
 
 func rules() []Rule {
@@ -36,7 +36,7 @@ func rules() []Rule {
 
 func storeImplementations() []string {
 	var paths []string
-	for _, name := range []string{"memstore", "filestore", "redislog", "redisstore", "remotestore"} {
+	for _, name := range []string{"memstore", "filestore", "logstore", "redisstore", "remotestore"} {
 		paths = append(paths, Module+"/store/"+name)
 	}
 	return paths

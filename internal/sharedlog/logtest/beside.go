@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/sharedlog"
+	"github.com/sluicehq/sluice/store"
 )
 
 func wake(s *suite) {
@@ -180,4 +181,31 @@ func unused(s *suite) {
 		s.Errorf("left was %+v", got)
 	}
 	s.wants(l.Keep(s.ctx, next, time.Hour), sharedlog.ErrIncarnationOver, "keeping a log that is over")
+}
+
+// namesOfPools tests the list of pools, and the secrets that all processes share.
+func namesOfPools(s *suite) {
+	e := s.connect()
+	odd := s.name + " {a}%7D*[x]"
+	for _, name := range []string{s.name, odd} {
+		if _, err := e.Log(name).Load(s.ctx, sharedlog.Position{}); err != nil {
+			s.Fatal(err)
+		}
+	}
+	all, whole, err := s.connect().Pools(s.ctx)
+	if err != nil || !whole || !slices.IsSorted(all) || !slices.Contains(all, s.name) || !slices.Contains(all, odd) {
+		s.Errorf("%q, whole: %v, %v", all, whole, err)
+	}
+	name := strings.Map(func(r rune) rune {
+		if r < 'a' || r > 'z' {
+			return -1
+		}
+		return r
+	}, s.name)
+	first, second := slices.Repeat([]byte{1}, store.SecretSize), slices.Repeat([]byte{2}, store.SecretSize)
+	for _, fresh := range [][]byte{first, second} {
+		if got, err := s.connect().Secret(s.ctx, name, fresh); err != nil || !slices.Equal(got, first) {
+			s.Errorf("%x, %v", got, err)
+		}
+	}
 }

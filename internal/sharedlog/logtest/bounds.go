@@ -23,7 +23,7 @@ func bounds(s *suite) {
 		s.Error("it was appended")
 	}
 	long := s.connect().Log(strings.Repeat("p", sharedlog.MaxPool+1))
-	_, err = long.Load(s.ctx)
+	_, err = long.Load(s.ctx, sharedlog.Position{})
 	s.wants(err, sharedlog.ErrTooBig, "a name that is too long")
 }
 
@@ -134,7 +134,7 @@ func contexts(s *suite) {
 // calls are all methods but Watch.
 func calls(l sharedlog.Log, at sharedlog.Position) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
-		"Load":    func(ctx context.Context) error { _, err := l.Load(ctx); return err },
+		"Load":    func(ctx context.Context) error { _, err := l.Load(ctx, sharedlog.Position{}); return err },
 		"Append":  func(ctx context.Context) error { _, err := l.Append(ctx, at, []byte("never")); return err },
 		"Read":    func(ctx context.Context) error { _, err := l.Read(ctx, at); return err },
 		"Claim":   func(ctx context.Context) error { _, err := l.Claim(ctx, at, time.Second); return err },

@@ -83,6 +83,7 @@ var cases = []struct {
 	{"Wake", wake},
 	{"SignsOfLife", signsOfLife},
 	{"Names", names},
+	{"Pools", namesOfPools},
 	{"Unused", unused},
 }
 
@@ -126,7 +127,7 @@ func (s *suite) log() sharedlog.Log {
 
 func (s *suite) load(l sharedlog.Log) sharedlog.Loaded {
 	s.Helper()
-	got, err := l.Load(s.ctx)
+	got, err := l.Load(s.ctx, sharedlog.Position{})
 	if err != nil {
 		s.Fatalf("loading: %v", err)
 	}

@@ -52,7 +52,7 @@ func survivors(s *suite) {
 	a, b := s.log(), s.log()
 	start := s.load(a).At
 	at := s.add(a, start, "one", "two")
-	want := []sharedlog.Survivor{{Process: 5, At: at}, {Process: 9, At: at}, {Process: 7, At: start}}
+	want := []sharedlog.Survivor{{Process: 5, At: at, New: true}, {Process: 9, At: at}, {Process: 7, At: start}}
 	s.soon(func() string {
 		s.lose()
 		got, err := b.Post(s.ctx, 7, start)
@@ -64,7 +64,13 @@ func survivors(s *suite) {
 		if err != nil || !slices.Equal(got, want) {
 			return fmt.Sprintf("%v, %v, want %v", err, got, want)
 		}
-		if _, err := s.log().Load(s.ctx); !errors.Is(err, sharedlog.ErrLost) {
+		if got, err := a.Post(s.ctx, 5, at); err != nil || slices.ContainsFunc(got, func(other sharedlog.Survivor) bool { return other.New }) {
+			return fmt.Sprintf("posting again: %v, %v", err, got)
+		}
+		if _, err := a.Load(s.ctx, at); !errors.Is(err, sharedlog.ErrLost) {
+			return fmt.Sprintf("loading for one who knows the log: %v", err)
+		}
+		if _, err := s.log().Load(s.ctx, sharedlog.Position{}); !errors.Is(err, sharedlog.ErrLost) {
 			return fmt.Sprintf("loading while survivors are about to heal: %v", err)
 		}
 		return ""
@@ -83,7 +89,7 @@ func survivors(s *suite) {
 		s.Fatal(err)
 	}
 	s.until("a newcomer starts anew, because the survivors were silent", func() bool {
-		got, err := b.Load(s.ctx)
+		got, err := b.Load(s.ctx, sharedlog.Position{})
 		return err == nil && got.Created
 	})
 }

@@ -33,7 +33,7 @@ func newMember(ctx context.Context, l sharedlog.Log, process uint64) (*member, e
 // load takes the state of the log, and appends what it lacks of the own entries.
 func (m *member) load(ctx context.Context) error {
 	for {
-		got, err := m.log.Load(ctx)
+		got, err := m.log.Load(ctx, sharedlog.Position{})
 		switch {
 		case err == nil:
 			m.list, m.known = nil, map[string]bool{}

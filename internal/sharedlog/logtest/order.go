@@ -20,7 +20,7 @@ func loadCreatesOnce(s *suite) {
 	var wg sync.WaitGroup
 	for i := range n {
 		l := s.log()
-		wg.Go(func() { loaded[i], errs[i] = l.Load(s.ctx) })
+		wg.Go(func() { loaded[i], errs[i] = l.Load(s.ctx, sharedlog.Position{}) })
 	}
 	wg.Wait()
 	created := 0

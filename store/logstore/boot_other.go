@@ -1,0 +1,6 @@
+//go:build !linux && !darwin
+
+package logstore
+
+// bootID is unknown here.
+func bootID() string { return "" }

@@ -1,0 +1,62 @@
+package logstore
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluicehq/sluice/store"
+)
+
+// Clock is the monotonic clock of a machine. Processes with the same Machine read the same clock.
+type Clock struct {
+	Machine uint64               // names the machine since its latest boot
+	Uptime  func() time.Duration // advances also while the machine sleeps, and cannot be set
+}
+
+// systemClock returns the clock of this machine. If the system does not tell which boot this is, the process counts as a
+// machine of its own.
+func systemClock() Clock {
+	id := bootID()
+	if id == "" {
+		return Clock{rand.Uint64() | 1, uptime} //nolint:gosec // it names, it guards nothing
+	}
+	return Clock{hashOf(id), uptime}
+}
+
+// hashOf is FNV-1a: a hash that is the same in all processes.
+func hashOf(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return h
+}
+
+// estimate tells the pool's time between entries. It is never ahead: the stamp of an entry counts as the time at which the
+// reply arrived.
+type estimate struct {
+	at store.Time    // pool time of an own entry; 0: none yet
+	of time.Duration // the uptime at which its reply arrived
+}
+
+func (e *estimate) now(up time.Duration) store.Time { return e.at.Add(up - e.of) }
+
+// rebaseAfter is how long an estimate counts, because clocks drift.
+const rebaseAfter = 10 * time.Second
+
+// took improves the estimate by an entry. The fastest reply gives the best one, so a later reply replaces it only if it
+// shows a later time, or the estimate is old.
+func (e *estimate) took(at store.Time, up time.Duration) {
+	if e.at == 0 || at >= e.now(up) || up-e.of > rebaseAfter {
+		*e = estimate{at, up}
+	}
+}
+
+var started = time.Now()
+
+// sinceStart returns how long this process has run, by the clock that shows more. The monotonic clock of package time
+// stands still while some machines sleep, and the time of day can be set back.
+func sinceStart() time.Duration {
+	now := time.Now()
+	return max(now.Sub(started), now.Round(0).Sub(started.Round(0)))
+}

@@ -1,0 +1,28 @@
+package logstore
+
+import "github.com/sluicehq/sluice/store"
+
+// Image returns the replica of a pool as bytes, and its place in the log.
+func (s *Store) Image(pool string) (image, at string) {
+	s.mu.Lock()
+	st := s.pools[pool]
+	s.mu.Unlock()
+	b, p := st.snapshot()
+	return string(b), p.Moved(0).String()
+}
+
+// Counts returns how often replicas diverged or failed, how often the log was lost, and how many snapshots were written.
+func (s *Store) Counts() (diverged, poisoned, lost, snapshots int64) {
+	c := &s.counts
+	return c.divergences.Load(), c.poisoned.Load(), c.losses.Load(), c.snapshots.Load()
+}
+
+// Open describes the requests that are granted, for failed tests.
+func (s *Store) Open(pool string) []store.Op {
+	s.mu.Lock()
+	st := s.pools[pool]
+	s.mu.Unlock()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.ownPlaces(st.rep.Now())
+}

@@ -1,0 +1,126 @@
+package logstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehq/sluice/internal/replica"
+	"github.com/sluicehq/sluice/internal/sharedlog"
+	"github.com/sluicehq/sluice/internal/sleep"
+)
+
+// loadWithin bounds loading the log in a multiple of the patience, because snapshots can be large.
+const loadWithin = 10
+
+// load makes a replica from the latest snapshot and the entries after it.
+func (st *state) load(context.Context) error {
+	ctx, cancel := context.WithTimeout(st.life, loadWithin*st.patience())
+	defer cancel()
+	_, known := st.known()
+	got, err := st.log.Load(ctx, known)
+	if err != nil {
+		return err
+	}
+	rep := replica.New()
+	if len(got.Snapshot) > 0 {
+		if rep, err = replica.Restore(got.Snapshot); err != nil {
+			return fmt.Errorf("%w: its snapshot: %w", sharedlog.ErrDamaged, err)
+		}
+	}
+	st.mu.Lock()
+	if st.loaded {
+		st.before, st.was, st.loaded = st.rep, st.at, false
+	}
+	st.rep, st.at, st.shot = rep, got.From, int64(len(got.Snapshot))
+	st.mu.Unlock()
+	if err := st.take(got.Entries); err != nil {
+		return err
+	}
+	if got.More {
+		if err := st.read(ctx); err != nil {
+			return err
+		}
+	}
+	st.loaded = true
+	st.compare()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.found.Now == 0 {
+		st.found = sharedlog.Loaded{Origin: got.Origin, Created: got.Created, Now: got.Now}
+		st.found.At = st.at
+	}
+	if up := st.store.clock.Uptime(); st.clock.at == 0 {
+		st.clock.took(st.rep.Now()+max(got.Now-st.at.Stamp, 0), up)
+	}
+	core := st.rep.Pool()
+	for id := range st.waiting {
+		if core == nil || !core.Waits(id) { // it was decided meanwhile
+			st.told = append(st.told, id)
+		}
+	}
+	return nil
+}
+
+const (
+	// leastLog is how long the log after a snapshot becomes at least before another one is written.
+	leastLog = 256 << 10
+	// claimWithin is how long other processes leave a snapshot to the one that has claimed it.
+	claimWithin = 5 * time.Second
+)
+
+// snapIfDue has a snapshot written if the log since the latest one is longer than that. Only the leader calls it.
+func (st *state) snapIfDue() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if !st.loaded || st.shooting || st.closed || st.at.Offset-st.at.Segment < max(st.store.leastLog, st.shot) {
+		return
+	}
+	st.shooting = true
+	at := st.at
+	st.running.Go(func() { st.shoot(at) })
+}
+
+// shoot writes a snapshot, unless another process does. It keeps others from it if it fails: then one of them tries again
+// after a while.
+func (st *state) shoot(at sharedlog.Position) {
+	err := st.compact(at)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.shooting = false; err == nil {
+		st.store.counts.snapshots.Add(1)
+	}
+}
+
+var errClaimed = errors.New("another process writes the snapshot")
+
+func (st *state) compact(at sharedlog.Position) error {
+	ctx, cancel := context.WithTimeout(st.life, claimWithin)
+	defer cancel()
+	mine, err := st.log.Claim(ctx, at, claimWithin)
+	switch {
+	case err != nil:
+		return err
+	case !mine:
+		sleep.For(st.life, claimWithin/5) // so that this process does not ask again at each entry
+		return errClaimed
+	}
+	snapshot, at := st.snapshot()
+	return st.log.Compact(ctx, at, snapshot)
+}
+
+// compactNow makes room in a log that is full. Only the leader calls it.
+func (st *state) compactNow() error {
+	ctx, cancel := context.WithTimeout(st.life, loadWithin*st.patience())
+	defer cancel()
+	snapshot, at := st.snapshot()
+	return st.log.Compact(ctx, at, snapshot)
+}
+
+// snapshot returns the replica as bytes, and its place in the log.
+func (st *state) snapshot() ([]byte, sharedlog.Position) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.rep.AppendSnapshot(nil), st.at
+}
