@@ -19,21 +19,20 @@ CLIENTSFLAGS  ?= -update
 TAGS          := grpcnotrace
 # Packages in which goroutines meet. Their tests run once: race runs them under the race detector and leaves out ALONE; unit runs only ALONE
 # of them. The code that decides starts no goroutines, so its packages are not here.
-CORE          := . ./store/filestore ./store/memstore ./store/redislog ./store/redisstore ./store/redisstore/internal/redisconn ./store/remotestore \
+CORE          := . ./store/filestore ./store/memstore ./store/logstore ./store/redisstore ./store/remotestore \
 	./eventlog/... ./deadletter/... ./sluicehttp/... ./proxy/... ./daemon/... ./alert/... ./internal/estimate/... ./internal/history/... ./internal/ledger/... ./internal/reading ./internal/sharedlog/... ./lab/...
 # More such packages. Their dependencies take long to compile for the detector, so only test-all runs them under it.
 CORELARGE     := ./scaler/... ./internal/metrics/... ./internal/topview/... ./internal/redisrun/...
-# Groups of the suite with so many grants that a Redis takes minutes for them. They are about the pool alone: its code on a Redis is compared
-# with the original by SameDecisions.
+# Groups of the suite with so many grants that a Redis takes long for them. They are about the pool alone, whose code is the same there.
 MANYGRANTS    := Shares|Claims
-# Groups of the suite that are about the pool alone, which is the same behind every kind of Redis.
+# Groups of the suite that are about the pool alone, which is the same in every store.
 POOLONLY      := Shares|Claims|History|Leaks|Stock|Pace|Breaker|Light|Reserve|Ramp|Probe|Turns|Guard|Settle|Observe|Members|Snapshot|Odd|Launch
-# More of them: on a Cluster, behind Sentinels and through a daemon they take seconds, for what they show on one Redis as well.
-ONEREDIS      := $(POOLONLY)|Crowd|Kinds|Slots|Scopes
+# More of them: through a daemon they take seconds, for what they show in other stores as well.
+ONESTORE      := $(POOLONLY)|Crowd|Kinds|Slots|Scopes
 # Tests in which no goroutines meet, and tests that measure what the detector changes: they run without it. APART has the packages they are in
 # (TestTestsOfTheCoreRunOnce).
-ALONE         := ^TestStore$$/($(POOLONLY))|OnOneServer|OnACluster|BehindSentinels|WithoutFunctions|ThroughADaemon|ByTheFastPath|SameTrace|Garbage|Storm|Kills|CutOff|Arrivals|SameDecisions|DecidesTheSame|SameStateAgain|Alike|TooLarge|BoundsOfTheirOwn|QuotaLast|AllocatesNothing|CostsNextToNothing|NoCopyOfTheState
-APART         := . ./store/filestore ./store/memstore ./store/redisstore ./store/remotestore ./deadletter ./internal/ledger
+ALONE         := ^TestStore(OnTheModel|WithAProcessForEachSession)?$$/($(POOLONLY))|OnOneServer|ThroughADaemon|SameTrace|Garbage|StormOn|StormThrough|Kills|CutOff|Arrivals|SameDecisions|DecidesTheSame|SameStateAgain|TooLarge|BoundsOfTheirOwn|QuotaLast|AllocatesNothing|CostsNextToNothing|NoCopyOfTheState
+APART         := . ./store/filestore ./store/memstore ./store/logstore ./store/redisstore ./store/remotestore ./deadletter ./internal/ledger
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk clients store-suites fleet race race-large bench-check bench compare page keda envoy chart grafana compat hosts soak faults-check faults chaos proof fuzz windows
@@ -111,15 +110,15 @@ lint: ## vet, staticcheck, dropped errors and assignments without effect, in one
 	bin/systems windows/amd64 ./...
 	cd test/faults && ../../bin/systems linux/amd64 ./...
 
-# race runs the tests of CORE that are not in ALONE. Groups about the pool alone run on one Redis here; store-suites runs them on a Cluster,
-# behind Sentinels and through a daemon, and runs those with many grants on each of them. Tests that run the command share one binary.
+# race runs the tests of CORE that are not in ALONE. Groups about the pool alone run on one Redis here; store-suites runs them through a
+# daemon, and runs those with many grants on each of them. Tests that run the command share one binary.
 # lint has vetted the code already, so go test does not.
 unit: need-redis need-node test-binary
 	scripts/need-intercept-tools git curl python3
 	SLUICE_TEST_BINARY=$(CURDIR)/bin/test/sluice $(GO) test -vet=off -p $(ATONCE) -timeout 14m \
 		$$($(GO) list ./... | grep -v -e /test/fleet -e /test/sdk -e /test/matrix | grep -vxF "$$($(GO) list $(CORE))")
 	$(GO) test -vet=off -p $(ATONCE) -timeout 14m -run '$(ALONE)' \
-		-skip 'TestStore(OnACluster|BehindSentinels|ThroughADaemon)/($(ONEREDIS))|TestStore(OnACluster|BehindSentinels)/Waiting/thousands|TestStoreOnOneServer/($(MANYGRANTS))|SameDecisions(OnACluster|BehindSentinels)' \
+		-skip 'TestStoreThroughADaemon/($(ONESTORE))|TestStoreOnOneServer/($(MANYGRANTS))' \
 		$(APART)
 
 # Twenty processes ask one Redis. test-all also runs the fleet of one class (LoneClass).
@@ -143,9 +142,9 @@ clients: test-binary ## every client that can be installed, at its current versi
 	SLUICE_TEST_BINARY=$(CURDIR)/bin/test/sluice $(GO) test -vet=off -count=1 -timeout 3h -parallel $(CLIENTSATONCE) -tags slow -v -run TestClients ./test/matrix $(CLIENTSFLAGS); \
 	status=$$?; $(GO) test ./internal/clients -run TestPageIsMadeFromTheTable -update && exit $$status
 
-store-suites: need-redis ## the whole store suite on a Redis, on a Cluster, behind Sentinels and through a daemon; engines of the log, also on Valkey
-	$(GO) test -timeout 30m -count=1 -tags slow ./store/redislog
-	$(GO) test -timeout 30m -count=1 -run 'OnOneServer|OnACluster|BehindSentinels|SameDecisions' ./store/redisstore -rapid.checks=200
+store-suites: need-redis ## the whole store suite on the log's model, on a Redis and through a daemon; the log on a Cluster, behind Sentinels, on Valkey
+	$(GO) test -timeout 30m -count=1 -tags slow ./store/redisstore -rapid.checks=200
+	$(GO) test -timeout 30m -count=1 ./store/logstore ./internal/replica -rapid.checks=200
 	$(GO) test -timeout 30m -count=1 -run 'ThroughADaemon|SameDecisions' ./store/remotestore -rapid.checks=200
 	$(GO) test -timeout 30m -count=1 -run 'SameDecisions|DecidesTheSame|SameStateAgain' ./store/filestore -rapid.checks=200
 

@@ -55,6 +55,9 @@ func (st *state) heal() error {
 			return store.ErrClosed
 		}
 		if err := st.load(st.life); !errors.Is(err, sharedlog.ErrLost) {
+			if first && err == nil && st.store.touch > 0 {
+				st.keep() // the new keys have no end yet
+			}
 			return err
 		}
 	}

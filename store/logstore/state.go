@@ -123,9 +123,9 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 			return nil, st.lossError(err)
 		}
 	}
-	if spec.OneShot && st.store.touch > 0 && st.found.Now/hour != st.found.At.Stamp/hour { // nobody has used it in this hour
-		st.found.At.Stamp = st.found.Now
-		st.keep() // processes that go on do so by themselves
+	if st.store.touch > 0 && (st.found.Created || st.found.Now/hour != st.found.At.Stamp/hour) { // it is new, or nobody has used it in this hour
+		st.found.Created, st.found.At.Stamp = false, st.found.Now
+		st.keep() // processes that go on do so again by themselves
 	}
 	if !spec.OneShot {
 		st.listenLocked(ctx)

@@ -275,8 +275,7 @@ func (st *state) keepUp() {
 		quiet := !ok || st.nowAt(st.store.clock.Uptime()).Sub(m.Heard) >= st.store.touch/2
 		shares := st.memberOf() != 0
 		st.mu.Unlock()
-		if up := st.store.clock.Uptime(); up-kept >= keepEvery {
-			st.keep()
+		if up := st.store.clock.Uptime(); up-kept >= keepEvery && st.keep() {
 			kept = up
 		}
 		switch {
@@ -295,8 +294,8 @@ const (
 	keepEvery = time.Hour
 )
 
-// keep has the engine keep the log for another while.
-func (st *state) keep() {
+// keep has the engine keep the log for another while, and delete it then. It reports whether that is done.
+func (st *state) keep() bool {
 	st.mu.Lock()
 	core, at, unused := st.rep.Pool(), st.at, keepFor
 	if core != nil && st.out == nil {
@@ -306,11 +305,11 @@ func (st *state) keep() {
 	}
 	st.mu.Unlock()
 	if core == nil {
-		return
+		return false
 	}
 	ctx, cancel := context.WithTimeout(st.life, st.patience())
 	defer cancel()
-	_ = st.log.Keep(ctx, at, unused) // the next time
+	return st.log.Keep(ctx, at, unused) == nil
 }
 
 // beat returns how long keepUp waits. A member with a share is heard more often.

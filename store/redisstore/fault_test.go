@@ -375,10 +375,10 @@ func TestEveryKeyExpires(t *testing.T) {
 	t.Parallel()
 	s := redisrun.New(t)
 	l, at := start(t, open(t, s.URL()))
-	if _, err := l.Beat(t.Context(), 1, at, time.Minute); err != nil {
+	if err := l.Keep(t.Context(), at, time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Keep(t.Context(), at, time.Hour); err != nil {
+	if _, err := l.Beat(t.Context(), 1, at, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

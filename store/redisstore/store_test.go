@@ -235,3 +235,49 @@ func TestSameDecisionsOnOneServer(t *testing.T) {
 		return h
 	})
 }
+
+// Nothing that a store writes stays in Redis for ever, also not what it writes after a loss.
+func TestPoolsExpire(t *testing.T) {
+	t.Parallel()
+	server := redisrun.New(t)
+	s, err := redisstore.Open(t.Context(), server.URL()+"?timeout=30s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	backoff := store.Backoff{Start: time.Second, Factor: 2, Cap: time.Minute}
+	p, err := s.Pool(t.Context(), store.Spec{
+		Name: "api", Limits: []store.Limit{{Name: "window", Kind: store.Rolling, Unit: "requests", Size: 5, Window: time.Minute}},
+		Classes: []store.Class{{Name: "p0", Weight: 1}}, Throttle: backoff, Overload: backoff,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := eternal(t, server); n != "0" {
+		t.Errorf("%s keys of a new pool have no end", n)
+	}
+	if _, err := server.Do(t.Context(), "FLUSHALL"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Apply(t.Context(), []store.Op{{Kind: store.OpPoll}}); err != nil {
+		t.Fatal(err)
+	}
+	if n := eternal(t, server); n != "0" {
+		t.Errorf("%s keys of a pool that was lost have no end", n)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// eternal returns how many keys never expire.
+func eternal(t *testing.T, server *redisrun.Server) string {
+	t.Helper()
+	n, err := server.Do(t.Context(), "EVAL", "local n = 0 for _, k in ipairs(redis.call('KEYS', '*')) do if redis.call('PTTL', k) < 0 then n = n + 1 end end return n", "0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size, err := server.Do(t.Context(), "DBSIZE"); err != nil || size == "0" {
+		t.Errorf("%s keys in all, %v", size, err)
+	}
+	return n
+}
