@@ -29,6 +29,8 @@ const (
 	most   = 20 // requests in a window
 	each   = 30 // requests of each version
 	within = 2 * time.Minute
+
+	unusable = 69 // the exit code of a store that cannot be used
 )
 
 // this is the command of this version, and previous that of the previous release.
@@ -115,6 +117,9 @@ func (r *rig) serve(binary, store string) (*daemon, string) {
 	if err != nil || string(line) == "{\n" { // an error has several lines
 		_, _ = io.Copy(io.Discard, in)
 		err := d.cmd.Wait()
+		if code := d.cmd.ProcessState.ExitCode(); code != unusable {
+			r.Errorf("sluice serve exits with %d, want %d", code, unusable)
+		}
 		return nil, fmt.Sprintf("%v\n%s", err, d.stderr)
 	}
 	r.Cleanup(d.stop)
@@ -241,7 +246,7 @@ func TestBothVersionsOnOneStore(t *testing.T) {
 				b, said := r.serve(second, store)
 				if b == nil {
 					r.clear(said)
-					a.send("first", each-1)
+					a.send("first", each-1) // it goes on, as nothing of its state was touched
 					r.judge(map[string]int64{"first": each})
 					return
 				}

@@ -41,7 +41,6 @@ type run struct {
 	Bucket  int            `json:"worst_bucket"`     // highest level
 	Places  int            `json:"worst_places"`     // most tickets held at the same time
 	Breaks  int            `json:"limit_violations"` // in all pools
-	Later   bool           `json:"not_promised"`     // limits were exceeded, which is not promised yet
 	Double  int            `json:"double_grants"`    // tickets that were granted twice
 	Twice   *int           `json:"charged_twice"`    // charges without a request; null: the store's counters were lost
 	Renewed int            `json:"renewed"`          // tickets that were stale before their use

@@ -50,9 +50,6 @@ func (x *run) result() string {
 	if len(x.Broken) > 0 {
 		return fmt.Sprintf("BROKEN %d", len(x.Broken))
 	}
-	if x.Later {
-		return "not promised"
-	}
 	return "kept"
 }
 
