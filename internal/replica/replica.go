@@ -227,11 +227,11 @@ type Kind uint8
 
 // The kinds of request.
 const (
-	Ops   Kind = iota // carry out Ops
-	Open              // open Session with Spec
-	Close             // close Session: its waiting requests are cancelled, and its limits are no longer stated
-	Leave             // the process leaves: all its sessions are closed
-	Forget            // an earlier log of the pool was lost, and nobody knows what was in it
+	Ops    Kind = iota // carry out Ops
+	Open               // open Session with Spec
+	Close              // close Session: its waiting requests are cancelled, and its limits are no longer stated
+	Leave              // the process leaves: all its sessions are closed
+	Forget             // an earlier log of the pool was lost, and nobody knows what was in it
 )
 
 // Request is a part of an entry. Requests are carried out in order, consecutive ones of the kind Ops in one step.
