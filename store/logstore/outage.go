@@ -120,7 +120,7 @@ func (st *state) outageOf(h *handle) (o store.Outage) {
 	}
 	o = store.Outage{Since: st.out.since, Why: st.out.why.Error(), Mode: st.mode(h), Granted: st.out.granted}
 	if s := st.out.share; s != nil && o.Mode == store.FailShare {
-		o.Start, o.End, o.Unshared = s.start, s.end, s.unshared
+		o.Start, o.End, o.Unshared = s.begins(), s.end, s.unshared
 	}
 	return o
 }

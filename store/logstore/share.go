@@ -68,6 +68,17 @@ func (st *state) newShare(now store.Time) *share {
 	return s
 }
 
+// begins returns when the share of the first limit can be used.
+func (s *share) begins() store.Time {
+	at := s.end
+	for _, from := range s.from {
+		if from != 0 {
+			at = min(at, max(from, s.start))
+		}
+	}
+	return at
+}
+
 // shareOf makes a limit that of a member, and returns when it can be used; 0: never.
 func (s *share) shareOf(l *store.Limit, n int64, own []store.Op) store.Time {
 	if l.Per&^store.Shared != 0 {

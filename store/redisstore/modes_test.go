@@ -105,7 +105,7 @@ func refused(t *testing.T, err, want error, says string) {
 }
 
 // rights are those that the package comment names.
-var rights = strings.Fields(`+eval +evalsha +time +append +getrange +strlen +exists +get +set +del +rename +pexpire +persist +pttl
+var rights = strings.Fields(`+eval +evalsha +time +append +getrange +strlen +exists +get +set +del +rename +renamenx +pexpire +persist +pttl
 	+hmget +hset +hgetall +zadd +zcard +zrem +zrangebyscore +scan +publish +subscribe +unsubscribe
 	+ping +hello +auth +select +client|setname +cluster|shards +cluster|slots +asking`)
 
