@@ -73,7 +73,10 @@ func TestEvictedKeysAreNamed(t *testing.T) {
 			return err
 		},
 		"Read": func(l *log, at sharedlog.Position) error { _, err := l.Read(t.Context(), at); return err },
-		"Load": func(l *log, _ sharedlog.Position) error { _, err := l.Load(t.Context(), sharedlog.Position{}); return err },
+		"Load": func(l *log, _ sharedlog.Position) error {
+			_, err := l.Load(t.Context(), sharedlog.Position{})
+			return err
+		},
 		"Beat": func(l *log, at sharedlog.Position) error {
 			_, err := l.Beat(t.Context(), 1, at, time.Minute)
 			return err
