@@ -54,6 +54,10 @@ func (st *state) heal() error {
 		} else if !sleep.For(st.life, reviveWait) {
 			return store.ErrClosed
 		}
+		_, err = call(st, func(ctx context.Context) (sharedlog.Entries, error) { return st.log.Read(ctx, at) })
+		if errors.Is(err, sharedlog.ErrLost) {
+			continue // a log that has lost only its end can be loaded, but that would forget what this process knows
+		}
 		if err := st.load(st.life); !errors.Is(err, sharedlog.ErrLost) {
 			if first && err == nil && st.store.touch > 0 {
 				st.keep() // the new keys have no end yet
