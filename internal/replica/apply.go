@@ -31,9 +31,9 @@ func (r *Replica) apply(e sharedlog.Entry) (done Applied) {
 	if in.bad {
 		done.Err = ErrUndecodable
 	}
-	p, machine, ms := r.sender(&h, &done)
+	p, machine, reading := r.sender(&h, &done)
 	before := r.Now()
-	now := r.clock.advance(e.Stamp, machine, ms*1000, r.others(p))
+	now := r.clock.advance(e.Stamp, machine, reading, r.others(p))
 	r.pass(before, now, p)
 	if done.Err != nil {
 		return done
@@ -52,7 +52,7 @@ func (r *Replica) apply(e sharedlog.Entry) (done Applied) {
 	if joins {
 		r.join(p)
 	}
-	p.seq, p.ms, p.heard = h.seq, ms, now
+	p.seq, p.reading, p.heard = h.seq, reading, now
 	if h.flags&checks != 0 {
 		c := r.slot(h.check.at)
 		done.Diverged = c.at == h.check.at && c.hash != h.check.hash && c.hash != 0
@@ -64,7 +64,7 @@ func (r *Replica) apply(e sharedlog.Entry) (done Applied) {
 
 // sender finds the member that made an entry, nil if it joins, and the reading of its machine's clock. It sets the error of
 // an entry that is not the next of its process.
-func (r *Replica) sender(h *head, done *Applied) (p *process, machine uint64, ms int64) {
+func (r *Replica) sender(h *head, done *Applied) (p *process, machine uint64, reading int64) {
 	if done.Err != nil {
 		return nil, 0, 0
 	}
@@ -74,7 +74,7 @@ func (r *Replica) sender(h *head, done *Applied) (p *process, machine uint64, ms
 		if done.Err = r.mayJoin(h); done.Err != nil {
 			return nil, 0, 0
 		}
-		return nil, h.member.machine, h.ms
+		return nil, h.member.machine, h.reading
 	}
 	p = r.of(h.number)
 	if p == nil {
@@ -86,11 +86,11 @@ func (r *Replica) sender(h *head, done *Applied) (p *process, machine uint64, ms
 		done.Err = ErrDuplicate
 		return nil, 0, 0
 	}
-	if ms = p.ms + h.ms; ms > maxMonotonic {
+	if reading = p.reading + h.reading; reading > maxMonotonic {
 		done.Err = ErrUndecodable
 		return nil, 0, 0
 	}
-	return p, p.machine, ms
+	return p, p.machine, reading
 }
 
 // others reports whether there are members besides p.

@@ -17,9 +17,9 @@ type process struct {
 	most    int
 	oneShot bool
 
-	seq   uint16     // of its latest entry
-	ms    int64      // reading of its machine's monotonic clock there, in milliseconds
-	heard store.Time // pool time there
+	seq     uint16     // of its latest entry
+	reading int64      // of its machine's monotonic clock there, in microseconds
+	heard   store.Time // pool time there
 
 	names    book[string]
 	shapes   book[*shape]

@@ -55,6 +55,7 @@ package replica
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/sluicehq/sluice/internal/flat"
 	"github.com/sluicehq/sluice/internal/pool"
@@ -127,6 +128,13 @@ func (r *Replica) Pool() *pool.Pool { return r.pool }
 
 // Now returns the pool's time after the latest entry; 0 before the first.
 func (r *Replica) Now() store.Time { return store.Time(r.clock.now) }
+
+// NowAt returns the pool's time when the monotonic clock of a machine shows a reading: what an entry would have that is sent
+// now and arrives as fast as any of that machine has. It is not known of a machine without entries.
+func (r *Replica) NowAt(machine uint64, monotonic time.Duration) (now store.Time, known bool) {
+	at, known := r.clock.at(machine, monotonic.Microseconds())
+	return store.Time(at), known
+}
 
 // Wake returns when time alone may let a waiting request go, or end it. An entry of that time or later proves that it has
 // come. session is the one of that request, or 0 if it is not known. at is 0 if no request waits for time to pass.

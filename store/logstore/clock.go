@@ -32,24 +32,21 @@ func hashOf(s string) uint64 {
 	return h
 }
 
-// estimate tells the pool's time between entries. It is never ahead: the stamp of an entry counts as the time at which the
-// reply arrived.
-type estimate struct {
-	at store.Time    // pool time of an own entry; 0: none yet
-	of time.Duration // the uptime at which its reply arrived
+// now returns the pool's time, as closely as it is known.
+func (st *state) now() store.Time {
+	up := st.store.clock.Uptime()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.nowAt(up)
 }
 
-func (e *estimate) now(up time.Duration) store.Time { return e.at.Add(up - e.of) }
-
-// rebaseAfter is how long an estimate counts, because clocks drift.
-const rebaseAfter = 10 * time.Second
-
-// took improves the estimate by an entry. The fastest reply gives the best one, so a later reply replaces it only if it
-// shows a later time, or the estimate is old.
-func (e *estimate) took(at store.Time, up time.Duration) {
-	if e.at == 0 || at >= e.now(up) || up-e.of > rebaseAfter {
-		*e = estimate{at, up}
+// nowAt is now at an uptime. Before the first entry of this machine it is the time of the log when it was loaded, and what has
+// passed since. The caller holds st.mu.
+func (st *state) nowAt(up time.Duration) store.Time {
+	if now, known := st.rep.NowAt(st.store.clock.Machine, up); known {
+		return now
 	}
+	return max(st.loadedAt.Add(up-st.loadedUp), st.rep.Now())
 }
 
 var started = time.Now()

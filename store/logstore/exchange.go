@@ -366,11 +366,6 @@ func (st *state) diverged() error {
 func (st *state) answer(did *replica.Applied) {
 	f := &st.flight
 	f.done, f.void = true, false
-	up := st.store.clock.Uptime()
-	st.clock.took(st.rep.Now(), up)
-	if wake, _ := st.rep.Wake(); wake > st.rep.Now() && wake <= st.clock.now(up) {
-		st.clock = estimate{st.rep.Now(), up} // it was ahead
-	}
 	ops, errs := did.Ops, did.Errs[f.again:]
 	if len(f.batch) == 0 {
 		st.noteWaiting(ops)

@@ -51,8 +51,8 @@ func (st *state) load(context.Context) error {
 		st.found = sharedlog.Loaded{Origin: got.Origin, Created: got.Created, Now: got.Now}
 		st.found.At = st.at
 	}
-	if up := st.store.clock.Uptime(); st.clock.at == 0 {
-		st.clock.took(st.rep.Now()+max(got.Now-st.at.Stamp, 0), up)
+	if st.loadedAt == 0 {
+		st.loadedAt, st.loadedUp = st.rep.Now()+max(got.Now-st.at.Stamp, 0), st.store.clock.Uptime()
 	}
 	core := st.rep.Pool()
 	for id := range st.waiting {

@@ -46,7 +46,8 @@ type state struct {
 
 	mu       sync.Mutex // guards what follows
 	rep      *replica.Replica
-	clock    estimate
+	loadedAt store.Time    // pool time when the log was first loaded
+	loadedUp time.Duration // the uptime then
 	sessions map[uint64]*handle
 	lastSess uint64
 	waiting  map[store.ID]bool // requests of this process that were left waiting; true: spent with their grant
@@ -89,17 +90,6 @@ func newState(s *Store, name string, oneShot bool) *state {
 
 // patience is how long an exchange may take before the log counts as out of reach.
 func (st *state) patience() time.Duration { return st.store.patience }
-
-// now returns the pool's time, as closely as it is known.
-func (st *state) now() store.Time {
-	up := st.store.clock.Uptime()
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.nowAt(up)
-}
-
-// nowAt is now at an uptime. The caller holds st.mu.
-func (st *state) nowAt(up time.Duration) store.Time { return max(st.clock.now(up), st.rep.Now()) }
 
 // open opens a session.
 func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
