@@ -60,10 +60,15 @@ type machine struct {
 	count  int64 // of its entries, up to agreeing
 	seen   int64 // pool time of its latest entry
 
-	behind     int64 // entries of other machines in a row that showed it to be behind
-	behindFrom int64 // pool time when the first did
-	behindOf   int64 // pool time at the latest
-	behindBy   int64 // the least
+	behind behind
+}
+
+// behind is what others' entries in a row show of a machine that is behind the pool's time.
+type behind struct {
+	count int64 // of them
+	from  int64 // the machine's reading at the first
+	last  int64 // frontAt at the latest
+	by    int64 // the least
 }
 
 const (
@@ -135,12 +140,10 @@ func (c *clock) at(machine uint64, reading int64) (now int64, known bool) {
 
 // witness moves the pool's time as far as a machine confirms what the stamps claim.
 func (c *clock) witness(m *machine, reading, gap int64) {
-	if c.frontBy != m.id {
-		if c.disputed == 0 {
-			m.grow(reading)
-		}
-		m.catchUp(c.front-reading-m.offset, c.frontAt, c.now)
+	if c.frontBy != m.id && c.disputed == 0 {
+		m.grow(reading)
 	}
+	c.catchUp(m, reading)
 	bound := reading + m.offset
 	if gap < 0 && m.count >= agreeing {
 		c.line += min(max(bound-c.stamp-c.line, 0), mostGap)
@@ -177,25 +180,30 @@ func (m *machine) grow(reading int64) {
 	}
 }
 
-// catchUp gives a machine a larger offset if its clock is behind the pool's time by that much, as an entry of another
-// machine and the stamps since then tell it. Each such entry counts once, because there may have been a step since then.
-func (m *machine) catchUp(by, front, now int64) {
+// catchUp gives a machine a larger offset if its clock is behind the pool's time for some seconds. Another machine's entry
+// shows that, and what the stamps claim since then. Each such entry counts once, because there may have been a step since.
+func (c *clock) catchUp(m *machine, reading int64) {
+	by, counts := c.front-reading-m.offset, m.behind.last != c.frontAt
+	if c.frontBy == m.id { // only if the machine's clock was set back, or two machines have the same id
+		by, counts = c.now-reading-m.offset, true
+	}
+	b := &m.behind
 	switch {
 	case by <= 0:
-		m.behind = 0
+		*b = behind{}
 		return
-	case m.behind == 0:
-		m.behindFrom, m.behindBy, m.behindOf = now, by, 0
+	case b.count == 0:
+		b.from, b.by, counts = reading, by, true
 	default:
-		m.behindBy = min(m.behindBy, by)
+		b.by = min(b.by, by)
 	}
-	if m.behindOf != front {
-		m.behindOf = front
-		m.behind++
+	if counts {
+		b.count++
+		b.last = c.frontAt
 	}
-	if m.behind >= agreeing && now >= m.behindFrom+agreeWithin {
-		m.offset += m.behindBy
-		m.behind = 0
+	if b.count >= agreeing && reading >= b.from+agreeWithin {
+		m.offset += b.by
+		*b = behind{}
 	}
 }
 

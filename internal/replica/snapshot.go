@@ -116,7 +116,7 @@ func (c *clock) append(b []byte) []byte {
 	for i := range c.machines {
 		m := &c.machines[i]
 		b = appendFixed(b, m.id, 8)
-		for _, v := range []int64{m.offset, m.at, m.at - m.grown, c.now - m.since, c.now - m.seen, m.count, m.behind, c.now - m.behindFrom, c.now - m.behindOf, m.behindBy} {
+		for _, v := range []int64{m.offset, m.at, m.at - m.grown, c.now - m.since, c.now - m.seen, m.count, m.behind.count, m.behind.from, m.behind.last, m.behind.by} {
 			b = binary.AppendVarint(b, v)
 		}
 	}
@@ -240,8 +240,8 @@ func (c *clock) read(in *reader) {
 		m.at = in.between(0, maxReading)
 		m.grown = m.at - in.between(0, m.at)
 		m.since, m.seen = c.now-in.between(0, c.now), c.now-in.between(0, c.now)
-		m.count, m.behind = in.between(0, agreeing), in.between(0, maxReading)
-		m.behindFrom, m.behindOf, m.behindBy = c.now-in.between(0, c.now), c.now-in.between(0, c.now), in.between(0, maxReading)
+		m.count = in.between(0, agreeing)
+		m.behind = behind{in.between(0, maxReading), in.between(0, maxReading), in.between(0, latestTime), in.between(0, maxReading)}
 	}
 }
 

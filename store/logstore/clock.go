@@ -2,6 +2,7 @@ package logstore
 
 import (
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -20,7 +21,8 @@ func systemClock() Clock {
 	if id == "" {
 		return Clock{rand.Uint64() | 1, uptime} //nolint:gosec // it names, it guards nothing
 	}
-	return Clock{hashOf(id), uptime}
+	namespace, _ := os.Readlink("/proc/self/ns/time") // of Linux: each has a clock of its own
+	return Clock{hashOf(id + namespace), uptime}
 }
 
 // hashOf is FNV-1a: a hash that is the same in all processes.
