@@ -20,6 +20,7 @@ type Server struct {
 	mu      sync.Mutex
 	step    time.Duration // of its clock, since the beginning
 	full    bool
+	run     uint64 // counts losses of the end: another server has taken over
 	last    uint64 // incarnation
 	pools   map[string]*pool
 	secrets map[string][]byte
@@ -42,6 +43,7 @@ type pool struct {
 type version struct {
 	since       time.Time
 	incarnation uint64 // 0: there is no log
+	run         uint64 // of the server on which it began
 	segment     int64
 	origin      sharedlog.Position
 	snapshot    []byte
@@ -215,6 +217,7 @@ func (s *Server) LoseTail(ago time.Duration) {
 }
 
 func (s *Server) loseTail(ago time.Duration) {
+	s.run++
 	then := time.Now().Add(-ago)
 	for _, p := range s.pools {
 		v := p.version
@@ -232,6 +235,7 @@ func (s *Server) loseTail(ago time.Duration) {
 func (s *Server) LoseBytes(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.run++
 	for _, p := range s.pools {
 		v := p.version
 		if left := int64(len(v.bytes)) - n; left >= sharedlog.HeaderSize {

@@ -100,6 +100,7 @@ func (st *state) persist(call func(ctx context.Context) error) error {
 			if mended++; mended == maxMended {
 				return Unavailable(errRestless)
 			}
+			began = st.store.clock.Uptime()
 			continue
 		}
 		if !errors.Is(err, sharedlog.ErrUnavailable) || st.store.clock.Uptime()-began >= st.patience() || !sleep.For(st.life, again) {
@@ -125,7 +126,7 @@ func (st *state) mend(err error) error {
 		return st.persist(st.read)
 	case errors.Is(err, sharedlog.ErrBehind), errors.Is(err, sharedlog.ErrIncarnationOver), errors.Is(err, errReload):
 		return st.persist(st.load)
-	case errors.Is(err, sharedlog.ErrLost):
+	case errors.Is(err, sharedlog.ErrLost), errors.Is(err, errMoved):
 		return st.heal()
 	case errors.Is(err, sharedlog.ErrFull) && st.at.Offset-st.at.Segment >= st.store.leastLog:
 		if st.compactNow() == nil {
@@ -251,6 +252,9 @@ func (st *state) send(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if got.Moved {
+		return errMoved
+	}
 	if err := st.take(got); err != nil {
 		return err
 	}
@@ -261,11 +265,17 @@ func (st *state) send(ctx context.Context) error {
 }
 
 // read reads to the end of the log.
-func (st *state) read(ctx context.Context) error {
+func (st *state) read(ctx context.Context) error { return st.readOn(ctx, false) }
+
+// readOn is read. moved says that the end may be missing, and that this process knows.
+func (st *state) readOn(ctx context.Context, moved bool) error {
 	for {
 		got, err := st.log.Read(ctx, st.at)
 		if err != nil {
 			return err
+		}
+		if got.Moved && !moved {
+			return errMoved
 		}
 		if err := st.take(got); err != nil {
 			return err

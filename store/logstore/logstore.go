@@ -208,7 +208,7 @@ func (s *Store) stated(ctx context.Context, name string) (spec store.Spec, exist
 	st := newState(s, name, true)
 	defer st.stop()
 	defer context.AfterFunc(ctx, st.end)()
-	if err := st.load(ctx); err != nil {
+	if err := st.load(ctx); err != nil && !errors.Is(err, errMoved) {
 		return spec, false, Unavailable(err)
 	}
 	core := st.rep.Pool()

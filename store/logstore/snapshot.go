@@ -18,7 +18,10 @@ const loadWithin = 10
 func (st *state) load(context.Context) error {
 	ctx, cancel := context.WithTimeout(st.life, loadWithin*st.patience())
 	defer cancel()
-	_, known := st.known()
+	known := st.at
+	if st.before != nil { // the latest attempt failed
+		known = st.was
+	}
 	got, err := st.log.Load(ctx, known)
 	if err != nil {
 		return err
@@ -39,11 +42,18 @@ func (st *state) load(context.Context) error {
 		return err
 	}
 	if got.More {
-		if err := st.read(ctx); err != nil {
+		if err := st.readOn(ctx, got.Moved); err != nil {
 			return err
 		}
 	}
-	st.loaded = true
+	if st.before != nil && st.before.Broken() == nil && st.at.Compare(st.was) < 0 {
+		st.rewind()
+		return errMoved
+	}
+	if got.Moved {
+		return st.stand()
+	}
+	st.loaded, st.stood = true, sharedlog.Position{}
 	st.compare()
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -61,6 +71,17 @@ func (st *state) load(context.Context) error {
 		}
 	}
 	return nil
+}
+
+// stand makes a log that may lack its end what this process knows, until it is healed.
+func (st *state) stand() error {
+	st.stood = sharedlog.Position{Incarnation: st.at.Incarnation} // a newcomer has acted on nothing
+	if st.before != nil && st.was.Incarnation == st.at.Incarnation {
+		st.stood = st.was
+	}
+	st.loaded = true
+	st.compare()
+	return errMoved
 }
 
 const (

@@ -41,6 +41,7 @@ type state struct {
 	reloaded time.Duration      // the uptime of the latest reload after a divergence
 	before   *replica.Replica   // what was known before an attempt to load the log that is not over; nil: nothing
 	was      sharedlog.Position // where that ended
+	stood    sharedlog.Position // what this process had acted on before it loaded a log that may lack its end; zero: that is at
 	more     *replica.Replica   // knows what the log may lack, see heal.go; nil: it lacks nothing
 	owed     []store.Op         // that the log lacks
 

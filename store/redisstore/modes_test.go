@@ -107,7 +107,7 @@ func refused(t *testing.T, err, want error, says string) {
 // rights are those that the package comment names.
 var rights = strings.Fields(`+eval +evalsha +time +append +getrange +strlen +exists +get +set +del +rename +renamenx +pexpire +persist +pttl
 	+hmget +hset +hgetall +zadd +zcard +zrem +zrangebyscore +scan +publish +subscribe +unsubscribe
-	+ping +hello +auth +select +client|setname +cluster|shards +cluster|slots +asking`)
+	+ping +hello +auth +select +client|setname +cluster|shards +cluster|slots +asking +info`)
 
 // user makes one of a server and returns the URL for it.
 func user(t *testing.T, s *redisrun.Server, name string, commands ...string) string {

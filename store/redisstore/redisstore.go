@@ -136,6 +136,9 @@ type log struct {
 	last atomic.Pointer[segment]
 	// missed is when this process found first that there is no log; 0: there is one.
 	missed atomic.Int64
+	// looked is how many connections there were when this process last saw that the server is the one on which the
+	// incarnation began.
+	looked atomic.Int64
 }
 
 var _ sharedlog.Log = (*log)(nil)
