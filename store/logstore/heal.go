@@ -53,8 +53,9 @@ func (st *state) heal() error {
 		return nil
 	}
 	st.store.counts.losses.Add(1)
+	began := time.Duration(-1)
 	for range maxRevives {
-		first, err := st.announce(at)
+		first, err := st.announce(at, &began)
 		if err != nil {
 			return err
 		}
@@ -109,20 +110,25 @@ func (st *state) readRest() error {
 }
 
 // announce tells the other survivors how much this process knows, and reports whether it is the one that goes first. It waits
-// for all members, and wakes them, because one that is idle may know more. If the engine loses the posts meanwhile, all have to
-// be told again.
-func (st *state) announce(at sharedlog.Position) (first bool, err error) {
+// for all members, and wakes them, because one that is idle may know more. If the posts are gone meanwhile,
+// another process may have revived the log; if not, all have to be told again. began is when they were told, and negative before.
+func (st *state) announce(at sharedlog.Position, began *time.Duration) (first bool, err error) {
 	up := st.store.clock.Uptime
-	for began, i := up(), 0; i < maxRevives; i++ {
+	for i := range maxRevives {
 		all, err := call(st, func(ctx context.Context) ([]sharedlog.Survivor, error) { return st.log.Post(ctx, st.process, at) })
 		if err != nil {
 			return false, err
 		}
 		own := slices.IndexFunc(all, func(s sharedlog.Survivor) bool { return s.Process == st.process })
 		missing := st.missing(all)
-		if own < 0 || all[own].New {
-			began = up()
-		} else if waited := up() - began; waited >= rollCall || waited >= postWait && len(missing) == 0 {
+		told := *began >= 0
+		if !told || own < 0 || all[own].New {
+			*began = up()
+		}
+		switch waited := up() - *began; {
+		case told && waited == 0:
+			return false, nil
+		case waited >= rollCall || waited >= postWait && len(missing) == 0:
 			return own == 0, nil
 		}
 		if i%4 == 0 { // wake-ups can be lost
