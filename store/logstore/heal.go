@@ -110,8 +110,8 @@ func (st *state) readRest() error {
 }
 
 // announce tells the other survivors how much this process knows, and reports whether it is the one that goes first. It waits
-// for all members, and wakes them, because one that is idle may know more. If the posts are gone meanwhile,
-// another process may have revived the log; if not, all have to be told again. began is when they were told, and negative before.
+// for all members, and wakes them, because one that is idle may know more. If the posts are gone meanwhile, another process may have
+// revived the log; if not, all have to be told again. began is when they were told, and negative before.
 func (st *state) announce(at sharedlog.Position, began *time.Duration) (first bool, err error) {
 	up := st.store.clock.Uptime
 	for i := range maxRevives {
@@ -121,14 +121,11 @@ func (st *state) announce(at sharedlog.Position, began *time.Duration) (first bo
 		}
 		own := slices.IndexFunc(all, func(s sharedlog.Survivor) bool { return s.Process == st.process })
 		missing := st.missing(all)
-		told := *began >= 0
-		if !told || own < 0 || all[own].New {
-			*began = up()
-		}
-		switch waited := up() - *began; {
-		case told && waited == 0:
-			return false, nil
-		case waited >= rollCall || waited >= postWait && len(missing) == 0:
+		if told := *began >= 0; !told || own < 0 || all[own].New {
+			if *began = up(); told {
+				return false, nil
+			}
+		} else if waited := up() - *began; waited >= rollCall || waited >= postWait && len(missing) == 0 {
 			return own == 0, nil
 		}
 		if i%4 == 0 { // wake-ups can be lost
