@@ -44,7 +44,7 @@ func (st *state) tryExchange(batch []*request) (unanswered []*request, err error
 	if st.life.Err() != nil {
 		return batch, store.ErrClosed
 	}
-	if !st.loaded {
+	if !st.isUsable() {
 		if err := st.persist(st.load); err != nil {
 			return batch, err
 		}
@@ -62,6 +62,7 @@ func (st *state) settle() {
 	st.arm()
 	told := st.told
 	st.told = nil
+	notify := st.notified()
 	var rung []uint64
 	for process := range st.rung {
 		rung = append(rung, process)
@@ -70,6 +71,7 @@ func (st *state) settle() {
 	st.mu.Unlock()
 	st.ring(rung)
 	st.tell(told)
+	notify()
 	st.snapIfDue()
 }
 
@@ -153,10 +155,28 @@ func (st *state) append(batch []*request) (unanswered []*request, err error) {
 			return nil, nil
 		case f.err == nil:
 			batch = rest
+		case errors.Is(f.err, replica.ErrPoisoned) && len(batch) > 1:
+			return st.appendEach(batch)
 		case !anew(f.err):
 			return batch, Unavailable(f.err)
 		}
 	}
+}
+
+// appendEach has requests carried out by an entry each, since one of them makes replicas fail, and the others must not fail with
+// it.
+func (st *state) appendEach(batch []*request) (unanswered []*request, err error) {
+	batch = slices.Clone(batch)
+	for i := range batch {
+		failed, err := st.append(batch[i : i+1])
+		if !errors.Is(err, replica.ErrPoisoned) && err != nil {
+			return append(failed, batch[i+1:]...), err
+		}
+		for _, r := range failed {
+			r.answer(err)
+		}
+	}
+	return nil, nil
 }
 
 // fly appends the entry of the flight and applies it. Without an error it was carried out, or f.err says why nobody carries
@@ -328,13 +348,15 @@ func (st *state) apply(e sharedlog.Entry) error {
 	}
 	switch broken := st.rep.Broken(); {
 	case errors.Is(broken, replica.ErrPoisoned):
+		if _, known := st.poison[placeOf(e.At)]; !known {
+			st.note(store.Notice{Kind: store.NoticePoisoned, Process: did.Process, Why: broken.Error()})
+		}
 		st.poison[placeOf(e.At)] = true
-		st.store.counts.poisoned.Add(1)
 		return errReload
 	case broken != nil:
 		return broken
 	case did.Diverged:
-		return st.diverged()
+		return st.diverged(did.Process)
 	}
 	return nil
 }
@@ -352,13 +374,17 @@ func placeOf(at sharedlog.Position) place { return place{at.Incarnation, at.Offs
 const divergedAgain = time.Minute
 
 // diverged has the replica loaded anew: another process has decided otherwise.
-func (st *state) diverged() error {
-	st.store.counts.divergences.Add(1)
+func (st *state) diverged(process uint64) error {
 	up := st.store.clock.Uptime()
 	if st.reloaded != 0 && up-st.reloaded < divergedAgain {
+		st.note(store.Notice{Kind: store.NoticeDiverged, Process: process, Why: "it was loaded less than a minute ago, and is kept"})
 		return nil
 	}
+	st.note(store.Notice{Kind: store.NoticeDiverged, Process: process})
 	st.reloaded = up
+	for at := range st.poison { // perhaps these fail here alone
+		st.poison[at] = false
+	}
 	return errReload
 }
 

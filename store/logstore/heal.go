@@ -37,7 +37,7 @@ func (st *state) heal() error {
 		}
 		return nil
 	}
-	st.store.counts.losses.Add(1)
+	st.noteLost(at)
 	st.alert(known)
 	for range maxRevives {
 		first, err := st.announce(at)
@@ -82,10 +82,14 @@ func (st *state) alert(known *replica.Replica) {
 
 // known returns what this process knows of the log, and where that ends.
 func (st *state) known() (*replica.Replica, sharedlog.Position) {
+	known, at := st.rep, st.at
 	if st.before != nil { // the latest attempt to load it failed
-		return st.before, st.was
+		known, at = st.before, st.was
 	}
-	return st.rep, st.at
+	if known.Broken() != nil {
+		return replica.New(), sharedlog.Position{}
+	}
+	return known, at
 }
 
 // announce tells the other survivors how much this process knows, and reports whether it is the one that goes first. If the
@@ -122,7 +126,7 @@ func (st *state) compare() {
 	if before == nil {
 		return
 	}
-	if was.Incarnation != st.at.Incarnation && st.more == nil {
+	if was.Incarnation != st.at.Incarnation && st.more == nil && before.Broken() == nil {
 		st.more = before // also if it seems to know less: after a lost end, others may have gone on where this process had not been
 	}
 	f := &st.flight
@@ -156,11 +160,11 @@ func (st *state) repay() error {
 	st.owed = append(st.owed, st.posted...)
 	st.posted = nil
 	st.mu.Unlock()
-	for st.more != nil || len(st.owed) > 0 {
+	for most := maxOwed; st.more != nil || len(st.owed) > 0; {
 		var ops []store.Op
 		if _, ok := st.rep.Member(st.process); ok {
 			st.owe()
-			ops = st.owed[:min(len(st.owed), maxOwed)]
+			ops = st.owed[:min(len(st.owed), most)]
 		} // otherwise the first entry only opens the sessions again
 		err := st.write(func(parts []replica.Request) []replica.Request {
 			if len(ops) == 0 {
@@ -177,6 +181,11 @@ func (st *state) repay() error {
 			return err
 		case st.flight.err == nil:
 			st.owed = st.owed[len(ops):]
+		case errors.Is(st.flight.err, replica.ErrPoisoned) && len(ops) > 0:
+			if len(ops) == 1 {
+				st.owed = st.owed[1:] // nobody can carry it out
+			}
+			most = 1
 		case !anew(st.flight.err):
 			return Unavailable(st.flight.err)
 		}

@@ -289,7 +289,7 @@ func (st *state) comeBack() {
 // calls it.
 func (st *state) tryBack() error {
 	call := st.read
-	if !st.loaded {
+	if !st.isUsable() {
 		call = st.load
 	}
 	err := st.persist(call)

@@ -53,6 +53,7 @@ type state struct {
 	// collected has grants of this process that their callers do not know of yet, see collect.
 	collected map[store.ID]store.Result
 	told      []store.ID          // of them, those that were decided since and have to be told
+	notices   []store.Notice      // that sessions have to be told of
 	rung      map[uint64]struct{} // other processes that have to be woken
 	wakeAt    store.Time          // what the replica waits for, as other processes know it
 	timer     *time.Timer
@@ -70,6 +71,7 @@ type state struct {
 	member member
 	out    *outage // nil while the log is in reach
 
+	counts    counts
 	crowded   atomic.Bool
 	listening atomic.Bool
 }
