@@ -39,6 +39,6 @@ type Copy struct {
 	Rules, Known int
 	Holding      []uint64
 	// Counted since this process opened the pool.
-	Diverged, Poisoned, Lost, Snapshots int64
-	LogBytes, SnapshotBytes             int64 // of the log since the latest snapshot, and of that
+	Diverged, Poisoned, Lost, Behind, Snapshots int64
+	LogBytes, SnapshotBytes                     int64 // of the log since the latest snapshot, and of that
 }

@@ -79,7 +79,7 @@ func (h *handle) Copy() store.Copy {
 	defer st.mu.Unlock()
 	c := store.Copy{
 		Process: st.process, Processes: st.rep.Members(), Rules: st.rep.Rules(), Known: pool.Rules,
-		Diverged: st.counts.of[store.NoticeDiverged], Poisoned: st.counts.of[store.NoticePoisoned], Lost: st.counts.of[store.NoticeLost],
+		Diverged: st.counts.of[store.NoticeDiverged], Poisoned: st.counts.of[store.NoticePoisoned], Lost: st.counts.of[store.NoticeLost], Behind: st.counts.of[store.NoticeBehind],
 		Snapshots: st.counts.snapshots, LogBytes: st.at.Offset - st.at.Segment, SnapshotBytes: st.shot,
 	}
 	st.rep.EachMember(func(process uint64) bool {
