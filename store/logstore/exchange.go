@@ -90,7 +90,7 @@ func (st *state) ring(processes []uint64) {
 // persist makes a call to the log until it succeeds, or the log counts as out of reach. It does what the errors of the log
 // ask for.
 func (st *state) persist(call func(ctx context.Context) error) error {
-	began := st.store.clock.Uptime()
+	progress := st.follow()
 	for mended := 0; ; {
 		ctx, cancel := context.WithTimeout(st.life, st.patience()/2)
 		err := call(ctx)
@@ -104,7 +104,10 @@ func (st *state) persist(call func(ctx context.Context) error) error {
 			}
 			continue
 		}
-		if !errors.Is(err, sharedlog.ErrUnavailable) || st.store.clock.Uptime()-began >= st.patience() || !sleep.For(st.life, again) {
+		if errors.Is(err, sharedlog.ErrUnavailable) {
+			err = progress.late(st, err)
+		}
+		if err != nil || !sleep.For(st.life, again) {
 			return Unavailable(st.judged(err))
 		}
 	}
@@ -326,8 +329,10 @@ func (st *state) apply(e sharedlog.Entry) error {
 		st.at = e.At
 		return nil
 	}
+	due, keeper := st.wakeAt, st.keeper
 	did := st.rep.Apply(e)
 	st.at = e.At
+	st.noteLate(due, keeper)
 	f := &st.flight
 	mine := did.Process == st.process
 	flies := !f.done && (mine || did.Process == 0) && bytes.Equal(e.Body, f.entry)

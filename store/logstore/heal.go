@@ -45,9 +45,9 @@ func (st *state) heal() error {
 			return err
 		}
 		if first {
-			_, err = call(st, func(ctx context.Context) (sharedlog.Position, error) {
-				return st.log.Revive(ctx, at, known.AppendSnapshot(nil))
-			})
+			ctx, cancel := context.WithTimeout(st.life, loadWithin*st.patience()) // meanwhile its post ends, and another one may go first
+			_, err = st.log.Revive(ctx, at, known.AppendSnapshot(nil))
+			cancel()
 			if err != nil && !errors.Is(err, sharedlog.ErrIncarnationOver) {
 				return err
 			}

@@ -1,6 +1,8 @@
 package logstore
 
 import (
+	"fmt"
+
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/internal/sharedlog"
 	"github.com/sluicehq/sluice/store"
@@ -20,12 +22,15 @@ const maxNotices = 64
 func (st *state) note(n store.Notice) {
 	st.counts.of[n.Kind]++
 	if n.At == "" {
-		n.At = st.at.String()
+		n.At = nameOf(st.at)
 	}
 	if len(st.notices) < maxNotices {
 		st.notices = append(st.notices, n)
 	}
 }
+
+// nameOf names a position for people.
+func nameOf(at sharedlog.Position) string { return fmt.Sprintf("%d:%d", at.Incarnation, at.Offset) }
 
 // noteLost notes that the log, or its end, is lost. Several attempts to heal it are one loss.
 func (st *state) noteLost(at sharedlog.Position) {
@@ -33,7 +38,7 @@ func (st *state) noteLost(at sharedlog.Position) {
 	defer st.mu.Unlock()
 	if st.counts.lostAt != at {
 		st.counts.lostAt = at
-		st.note(store.Notice{Kind: store.NoticeLost, At: at.String()})
+		st.note(store.Notice{Kind: store.NoticeLost, At: nameOf(at)})
 	}
 }
 

@@ -85,7 +85,7 @@ const (
 func (st *state) snapIfDue() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if !st.loaded || st.shooting || st.closed || st.at.Offset-st.at.Segment < max(st.store.leastLog, st.shot) && st.poisoned() < maxPoisoned {
+	if !st.loaded || st.shooting || st.closed || st.store.clock.Uptime() < st.rests || st.at.Offset-st.at.Segment < max(st.store.leastLog, st.shot) && st.poisoned() < maxPoisoned {
 		return
 	}
 	st.shooting = true
@@ -106,11 +106,16 @@ func (st *state) poisoned() (n int) {
 // shoot writes a snapshot, unless another process does. It keeps others from it if it fails: then one of them tries again
 // after a while.
 func (st *state) shoot(at sharedlog.Position) {
+	began := st.store.clock.Uptime()
 	err := st.compact(at)
+	up := st.store.clock.Uptime()
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.shooting = false; err == nil {
+	switch st.shooting = false; {
+	case err == nil:
 		st.counts.snapshots++
+	case up-began >= claimWithin: // the connection is too slow for it
+		st.rests = up + restFor
 	}
 }
 
