@@ -19,7 +19,7 @@ import (
 
 const (
 	// followWithin is how long a process may take to read to the end of the log, in a multiple of the patience.
-	followWithin = 5
+	followWithin = 2
 	// lateFor is how long others do not rely on a process that did not append an entry when its time had come.
 	lateFor = 10 * time.Second
 	// restFor is how long a process leaves snapshots to others if it could not write one.
@@ -29,35 +29,43 @@ const (
 // errBehind reports that the log grows faster than this process can read it.
 var errBehind = errors.New("this process cannot keep up with the log")
 
-// follows decides whether an exchange goes on that the log did not answer in time. It does as long as entries arrive.
+// follows tells how an exchange gets on with a log that others write to meanwhile.
 type follows struct {
-	began   time.Duration // the exchange
-	heard   time.Duration // the latest entries arrived, or the exchange began
-	offset  int64         // of the first entry that arrived
-	at      sharedlog.Position
-	arrived bool
+	began time.Duration // the exchange
+	heard time.Duration // the latest entries arrived, or the exchange began
+	at    sharedlog.Position
+	bytes int64 // that arrived
 }
 
 func (st *state) follow() follows {
 	up := st.store.clock.Uptime()
-	return follows{began: up, heard: up, offset: st.at.Offset, at: st.at}
+	return follows{began: up, heard: up, at: st.at}
 }
 
-// late returns the error of an exchange that failed with err, or nil if another attempt is worth it.
-func (f *follows) late(st *state, err error) error {
+// goesOn decides whether an exchange is attempted once more. err is its error if the log did not answer in time, and nil if it
+// had changed. As long as entries arrive the log is in reach, but not forever.
+func (f *follows) goesOn(st *state, err error) error {
 	up := st.store.clock.Uptime()
-	if st.at.Incarnation == f.at.Incarnation && st.at.Offset > f.at.Offset {
-		f.heard, f.arrived = up, true
+	if n := st.at.Offset - f.at.Offset; n > 0 && st.at.Incarnation == f.at.Incarnation {
+		f.heard = up
+		f.bytes += n
 	}
 	f.at = st.at
-	switch {
-	case up-f.heard >= st.patience():
+	switch took := up - f.began; {
+	case f.bytes > 0 && took >= followWithin*st.patience():
+		return fmt.Errorf("%w: in %v it came %d kB on", errBehind, took.Round(time.Second), f.bytes/1000)
+	case err != nil && up-f.heard >= st.patience():
 		return err
-	case up-f.began < followWithin*st.patience() || !f.arrived:
-		return nil
 	}
-	rate := float64(st.at.Offset-f.offset) / (up - f.began).Seconds()
-	return fmt.Errorf("%w: it gets %.0f kB of it a second", errBehind, max(rate, 0)/1000)
+	return nil
+}
+
+// keepsUp returns an error if reading to the end of the log took so long that it is about to fall behind again.
+func (f *follows) keepsUp(st *state) error {
+	if took := st.store.clock.Uptime() - f.began; took > st.patience()/2 {
+		return fmt.Errorf("%w: reading to its end took %v", errBehind, took.Round(100*time.Millisecond))
+	}
+	return nil
 }
 
 // noteBehind notes once in an outage that this process is behind. The caller holds st.mu.

@@ -1,7 +1,6 @@
 package logstore_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -21,7 +20,8 @@ const slowRate = 700_000
 // slowly is a process on a fleet with a slow process.
 type slowly struct {
 	*client
-	notices sync.Map // kinds
+	notices sync.Map     // kinds
+	outages atomic.Int64 // that began or ended
 	grants  atomic.Int64
 }
 
@@ -37,6 +37,7 @@ func joinSlowly(j *judge, server *world.Server, machine uint64, rate int) *slowl
 	}
 	p.Watch(s.tell)
 	store.Can(p).Copied.OnNotice(func(n store.Notice) { s.notices.Store(n.Kind, n.Why) })
+	store.Can(p).Alarm.OnOutage(func(o store.Outage, over bool) { s.outages.Add(1) })
 	s.pool = p
 	return s
 }
@@ -121,14 +122,11 @@ func TestASlowProcessHoldsNobodyUp(t *testing.T) {
 			}
 		}
 		time.Sleep(20 * time.Second)
-		if why, ok := slow.notices.Load(store.NoticeBehind); !ok || !strings.Contains(fmt.Sprint(why), "kB of it a second") {
+		if why, ok := slow.notices.Load(store.NoticeBehind); !ok || !strings.Contains(fmt.Sprint(why), "kB on") {
 			t.Errorf("the slow process does not know that it is behind: %v", why)
 		}
-		if o, lasts := store.Can(slow.pool).Alarm.Outage(); !lasts || o.Mode != store.FailClosed {
-			t.Errorf("the slow process goes on: %+v, %v", o, lasts)
-		}
-		if err := slow.pool.Apply(t.Context(), []store.Op{{Kind: store.OpAcquire, Agent: "a", TTL: time.Minute}}); !errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("%v", err)
+		if n := slow.outages.Load(); n == 0 || n > 10 {
+			t.Errorf("outages of the slow process began and ended %d times", n)
 		}
 		rate("behind")
 		for _, s := range fast {

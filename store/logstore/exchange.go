@@ -102,12 +102,18 @@ func (st *state) persist(call func(ctx context.Context) error) error {
 			if mended++; mended == maxMended {
 				return Unavailable(errRestless)
 			}
+			if err = progress.goesOn(st, nil); err != nil {
+				return Unavailable(err)
+			}
 			continue
 		}
 		if errors.Is(err, sharedlog.ErrUnavailable) {
-			err = progress.late(st, err)
+			late := err
+			if err = progress.goesOn(st, late); err == nil && !sleep.For(st.life, again) {
+				err = late
+			}
 		}
-		if err != nil || !sleep.For(st.life, again) {
+		if err != nil {
 			return Unavailable(st.judged(err))
 		}
 	}

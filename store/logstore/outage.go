@@ -294,7 +294,11 @@ func (st *state) tryBack() error {
 	if !st.isUsable() {
 		call = st.load
 	}
+	progress := st.follow()
 	err := st.persist(call)
+	if err == nil && st.out.behind {
+		err = progress.keepsUp(st)
+	}
 	if err == nil {
 		err = st.report()
 	}
