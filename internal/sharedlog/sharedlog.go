@@ -73,8 +73,9 @@ const (
 	// MaxSnapshot is the largest snapshot in bytes.
 	MaxSnapshot = 64 << 20
 	// MaxRead bounds the bytes of the entries that one call returns, so that a process that is far behind takes neither much
-	// memory of the engine nor its connection from others.
-	MaxRead = 512 << 10
+	// memory of the engine nor its connection from others, and so that a call over a slow line ends in time. The largest entry
+	// fits.
+	MaxRead = 272 << 10
 	// MaxPool is the longest name of a pool in bytes.
 	MaxPool = store.MaxName
 	// MaxSilent is how many silent processes one Beat names, and how many posts Post returns.

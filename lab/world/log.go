@@ -210,6 +210,9 @@ func (l *log) Compact(ctx context.Context, at sharedlog.Position, snapshot []byt
 	if len(snapshot) > sharedlog.MaxSnapshot {
 		return fmt.Errorf("%w: a snapshot of %d bytes", sharedlog.ErrTooBig, len(snapshot))
 	}
+	if err := l.link.upload(ctx, len(snapshot)); err != nil {
+		return err
+	}
 	snapshot = bytes.Clone(snapshot)
 	return done(ctx, l, func(s *Server, p *pool) error {
 		if err := p.look(at); err != nil || at.Offset == at.Segment {
@@ -272,6 +275,9 @@ func (l *log) Post(ctx context.Context, process uint64, at sharedlog.Position) (
 func (l *log) Revive(ctx context.Context, from sharedlog.Position, snapshot []byte) (sharedlog.Position, error) {
 	if len(snapshot) > sharedlog.MaxSnapshot {
 		return sharedlog.Position{}, fmt.Errorf("%w: a snapshot of %d bytes", sharedlog.ErrTooBig, len(snapshot))
+	}
+	if err := l.link.upload(ctx, len(snapshot)); err != nil {
+		return sharedlog.Position{}, err
 	}
 	snapshot = bytes.Clone(snapshot)
 	return do(ctx, l, func(s *Server, p *pool) (sharedlog.Position, error) {

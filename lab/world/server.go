@@ -74,8 +74,11 @@ func (w *World) Server() *Server {
 }
 
 // Connect returns the connection of one process.
-func (s *Server) Connect() sharedlog.Engine {
-	l := &link{server: s, id: s.world.links.Add(1)}
+func (s *Server) Connect() sharedlog.Engine { return s.ConnectAt(0) }
+
+// ConnectAt is Connect over a slow line, of so many bytes a second. 0: there is no bound.
+func (s *Server) ConnectAt(rate int) sharedlog.Engine {
+	l := &link{server: s, id: s.world.links.Add(1), rate: rate}
 	l.ended, l.end = context.WithCancel(context.Background())
 	return &engine{l}
 }

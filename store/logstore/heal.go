@@ -38,7 +38,7 @@ const (
 var errMoved = errors.New("the log may lack its end")
 
 // heal gets a lost log back. Then the replica is that of the new log.
-func (st *state) heal() error {
+func (st *state) heal(why error) error {
 	if st.before != nil { // the latest attempt to load the log failed
 		st.rewind()
 	}
@@ -46,13 +46,13 @@ func (st *state) heal() error {
 	if st.stood.Incarnation != 0 {
 		at = st.stood
 	}
-	if at.Incarnation == 0 { // this process knows nothing: the survivors are about to do it
+	if at.Incarnation == 0 || st.rep.Broken() != nil { // this process knows nothing: the survivors are about to do it
 		if !sleep.For(st.life, reviveWait) {
 			return store.ErrClosed
 		}
 		return nil
 	}
-	st.store.counts.losses.Add(1)
+	st.noteLost(at, why)
 	began := time.Duration(-1)
 	for range maxRevives {
 		first, err := st.announce(at, &began)
@@ -63,9 +63,9 @@ func (st *state) heal() error {
 			if err := st.readRest(); err != nil {
 				return err
 			}
-			_, err = call(st, func(ctx context.Context) (sharedlog.Position, error) {
-				return st.log.Revive(ctx, st.at, st.rep.AppendSnapshot(nil))
-			})
+			ctx, cancel := context.WithTimeout(st.life, loadWithin*st.patience()) // meanwhile its post ends, and another one may go first
+			_, err = st.log.Revive(ctx, st.at, st.rep.AppendSnapshot(nil))
+			cancel()
 			if err != nil && !errors.Is(err, sharedlog.ErrIncarnationOver) {
 				return err
 			}
@@ -164,7 +164,7 @@ func (st *state) compare() {
 	if before == nil {
 		return
 	}
-	if was.Incarnation != st.at.Incarnation && st.more == nil {
+	if was.Incarnation != st.at.Incarnation && st.more == nil && before.Broken() == nil {
 		st.more = before // also if it seems to know less: after a lost end, others may have gone on where this process had not been
 	}
 	f := &st.flight
@@ -198,11 +198,11 @@ func (st *state) repay() error {
 	st.owed = append(st.owed, st.posted...)
 	st.posted = nil
 	st.mu.Unlock()
-	for st.more != nil || len(st.owed) > 0 {
+	for most := maxOwed; st.more != nil || len(st.owed) > 0; {
 		var ops []store.Op
 		if _, ok := st.rep.Member(st.process); ok {
 			st.owe()
-			ops = st.owed[:min(len(st.owed), maxOwed)]
+			ops = st.owed[:min(len(st.owed), most)]
 		} // otherwise the first entry only opens the sessions again
 		err := st.write(func(parts []replica.Request) []replica.Request {
 			if len(ops) == 0 {
@@ -219,6 +219,11 @@ func (st *state) repay() error {
 			return err
 		case st.flight.err == nil:
 			st.owed = st.owed[len(ops):]
+		case errors.Is(st.flight.err, replica.ErrPoisoned) && len(ops) > 0:
+			if len(ops) == 1 {
+				st.owed = st.owed[1:] // nobody can carry it out
+			}
+			most = 1
 		case !anew(st.flight.err):
 			return Unavailable(st.flight.err)
 		}
