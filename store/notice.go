@@ -26,9 +26,12 @@ const (
 	NoticePoisoned                   // an entry made the copy fail: all processes pass over it
 	NoticeLost                       // the engine lost the log or its end: the processes that knew it write it again
 	NoticeBehind                     // the log grows faster than this process can read it: it goes on as in an outage
+	NoticeEvicted                    // NoticeLost, because the engine deleted keys to make room, as its configuration allows
 )
 
-func (k NoticeKind) String() string { return pick(int(k), "diverged", "poisoned", "lost", "behind") }
+func (k NoticeKind) String() string {
+	return pick(int(k), "diverged", "poisoned", "lost", "behind", "evicted")
+}
 
 // Copy describes a process's copy of a pool.
 type Copy struct {

@@ -28,7 +28,11 @@ var logFaults = map[string]logFault{
 	},
 	"lost": {
 		"the store has lost the log, or its end", "the processes that knew it write it again",
-		"find out why: FLUSHALL, a restart without persistence, eviction or a failover",
+		"find out why: FLUSHALL, a restart without persistence, or a failover",
+	},
+	"evicted": {
+		"Redis has evicted keys of the log, as its maxmemory-policy allows", "the processes that knew it write it again",
+		"set maxmemory-policy noeviction, and raise maxmemory or remove what else this Redis holds",
 	},
 	"behind": {
 		"the log grows faster than this process can read it", "does what on_store_failure says until it has caught up",

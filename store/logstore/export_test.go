@@ -18,7 +18,7 @@ func (s *Store) Counts() (diverged, poisoned, lost, snapshots int64) {
 	for _, st := range s.pools {
 		st.mu.Lock()
 		c := &st.counts
-		diverged, poisoned, lost, snapshots = diverged+c.of[store.NoticeDiverged], poisoned+c.of[store.NoticePoisoned], lost+c.of[store.NoticeLost], snapshots+c.snapshots
+		diverged, poisoned, lost, snapshots = diverged+c.of[store.NoticeDiverged], poisoned+c.of[store.NoticePoisoned], lost+c.of[store.NoticeLost]+c.of[store.NoticeEvicted], snapshots+c.snapshots
 		st.mu.Unlock()
 	}
 	return diverged, poisoned, lost, snapshots

@@ -1,6 +1,7 @@
 package logstore
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/sluicehq/sluice/internal/pool"
@@ -10,7 +11,7 @@ import (
 
 // counts tell how often something happened since this process opened the pool. st.mu guards them.
 type counts struct {
-	of        [store.NoticeBehind + 1]int64
+	of        [store.NoticeEvicted + 1]int64
 	snapshots int64              // that this process wrote
 	lostAt    sharedlog.Position // of the latest loss
 }
@@ -32,13 +33,18 @@ func (st *state) note(n store.Notice) {
 // nameOf names a position for people.
 func nameOf(at sharedlog.Position) string { return fmt.Sprintf("%d:%d", at.Incarnation, at.Offset) }
 
-// noteLost notes that the log, or its end, is lost. Several attempts to heal it are one loss.
+// noteLost notes that the log, or its end, is lost. Several attempts to heal it are one loss. One that may lack its end is none
+// yet: who knows more notes that.
 func (st *state) noteLost(at sharedlog.Position, why error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.counts.lostAt != at {
+	if st.counts.lostAt != at && !errors.Is(why, errMoved) {
 		st.counts.lostAt = at
-		st.note(store.Notice{Kind: store.NoticeLost, At: nameOf(at), Why: why.Error()})
+		n := store.Notice{Kind: store.NoticeLost, At: nameOf(at), Why: why.Error()}
+		if errors.Is(why, sharedlog.ErrEvicted) {
+			n.Kind = store.NoticeEvicted
+		}
+		st.note(n)
 	}
 }
 
@@ -84,7 +90,7 @@ func (h *handle) Copy() store.Copy {
 	defer st.mu.Unlock()
 	c := store.Copy{
 		Process: st.process, Processes: st.rep.Members(), Rules: st.rep.Rules(), Known: pool.Rules,
-		Diverged: st.counts.of[store.NoticeDiverged], Poisoned: st.counts.of[store.NoticePoisoned], Lost: st.counts.of[store.NoticeLost], Behind: st.counts.of[store.NoticeBehind],
+		Diverged: st.counts.of[store.NoticeDiverged], Poisoned: st.counts.of[store.NoticePoisoned], Lost: st.counts.of[store.NoticeLost] + st.counts.of[store.NoticeEvicted], Behind: st.counts.of[store.NoticeBehind],
 		Snapshots: st.counts.snapshots, LogBytes: st.at.Offset - st.at.Segment, SnapshotBytes: st.shot,
 	}
 	st.rep.EachMember(func(process uint64) bool {

@@ -104,8 +104,8 @@ func refused(t *testing.T, err, want error, says string) {
 	}
 }
 
-// rights are those that the package comment names.
-var rights = strings.Fields(`+eval +evalsha +time +append +getrange +strlen +exists +get +set +del +rename +renamenx +pexpire +persist +pttl
+// Rights are those that the package comment names.
+var Rights = strings.Fields(`+eval +evalsha +time +append +getrange +strlen +exists +get +set +del +rename +renamenx +pexpire +persist +pttl
 	+hmget +hset +hgetall +zadd +zcard +zrem +zrangebyscore +scan +publish +subscribe +unsubscribe
 	+ping +hello +auth +select +client|setname +cluster|shards +cluster|slots +asking +info`)
 
@@ -120,7 +120,7 @@ func user(t *testing.T, s *redisrun.Server, name string, commands ...string) str
 func TestTheLeastRights(t *testing.T) {
 	t.Parallel()
 	s := redisrun.New(t)
-	url := user(t, s, "least", rights...)
+	url := user(t, s, "least", Rights...)
 	works(t, open(t, url))
 	for _, name := range []string{"elsewhere", "sluice"} {
 		_, err := OpenEngine(t.Context(), strings.Replace(url, "prefix=mine", "prefix="+name, 1))
@@ -131,7 +131,7 @@ func TestTheLeastRights(t *testing.T) {
 	if strings.Contains(fmt.Sprint(err), "hunter2") {
 		t.Errorf("%v has the password", err)
 	}
-	weak := slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return r == "+append" })
+	weak := slices.DeleteFunc(slices.Clone(Rights), func(r string) bool { return r == "+append" })
 	e := open(t, user(t, s, "weak", weak...))
 	loaded, err := e.Log("p").Load(t.Context(), sharedlog.Position{})
 	if err != nil {

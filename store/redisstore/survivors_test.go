@@ -284,3 +284,37 @@ func granted(t *testing.T, p store.Pool, n int) (granted int) {
 	}
 	return granted
 }
+
+// Keys that Redis evicts to make room are a loss that the processes heal, and the notice names the policy.
+func TestEvictionIsHealedAndNamed(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"allkeys-lru", "volatile-ttl"} {
+		s := redisrun.New(t)
+		st, err := Open(t.Context(), s.URL()+"?timeout=20s", logstore.WithMemory(t.TempDir(), "redis"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Close()
+		p, err := st.Pool(t.Context(), thousand())
+		if err != nil {
+			t.Fatal(err)
+		}
+		notices := make(chan store.Notice, 10)
+		store.Can(p).Copied.OnNotice(func(n store.Notice) { notices <- n })
+		if n := granted(t, p, 600); n != 600 {
+			t.Fatalf("%d of 600 were granted", n)
+		}
+		do(t, s, "CONFIG", "SET", "maxmemory-policy", policy, "maxmemory", "1")
+		until(t, func() bool {
+			_, _ = s.Do(t.Context(), "SET", "other", "x", "EX", "100")
+			return do(t, s, "DBSIZE") == "0"
+		})
+		do(t, s, "CONFIG", "SET", "maxmemory", "0")
+		if n := granted(t, p, 500); n != 400 {
+			t.Errorf("%s: %d of the 400 that are left were granted", policy, n)
+		}
+		if n := <-notices; n.Kind != store.NoticeEvicted || !strings.Contains(n.Why, "Redis has deleted a part of the log") {
+			t.Errorf("%s: %v: %s", policy, n.Kind, n.Why)
+		}
+	}
+}
