@@ -15,7 +15,7 @@ func (r *Replica) Apply(e sharedlog.Entry) (done Applied) {
 	defer func() {
 		if v := recover(); v != nil {
 			r.broken = fmt.Errorf("%w: %v", ErrPoisoned, v)
-			done = Applied{Err: r.broken}
+			done = Applied{Err: r.broken, Process: r.writerOf(e.Body)}
 		}
 	}()
 	r.errs, r.decided = r.errs[:0], r.decided[:0]
@@ -60,6 +60,19 @@ func (r *Replica) apply(e sharedlog.Entry) (done Applied) {
 	r.carryOut(p)
 	done.Ops = r.decode.ops
 	return done
+}
+
+// writerOf returns the process that made an entry; 0: it is not known.
+func (r *Replica) writerOf(body []byte) uint64 {
+	in := reader{b: body}
+	h := in.head()
+	if h.flags&joins != 0 {
+		return h.member.process
+	}
+	if p := r.of(h.number); p != nil && !in.bad {
+		return p.id
+	}
+	return 0
 }
 
 // sender finds the member that made an entry, nil if it joins, and the reading of its machine's clock. It sets the error of

@@ -314,7 +314,9 @@ func TestRulesRiseWhenAllKnowThem(t *testing.T) {
 		t.Fatalf("rules %d", a.replica.Rules())
 	}
 	c.catchUp()
-	if err := c.open(1, placesSpec(2)); !errors.Is(err, ErrRules) || !strings.Contains(err.Error(), "upgrade the others") {
+	if err := c.open(1, placesSpec(2)); !errors.Is(err, ErrRules) {
+		t.Errorf("%v", err)
+	} else if e := new(RulesError); !errors.As(err, &e) || !strings.Contains(e.Hint(), "upgrade the pool's other processes") {
 		t.Errorf("%v", err)
 	}
 	b.catchUp()

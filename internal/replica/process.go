@@ -100,13 +100,31 @@ func (r *Replica) mayJoin(h *head) error {
 		return fmt.Errorf("%w: there are %d", ErrCrowded, len(r.processes))
 	}
 	if least, most := h.member.least, h.member.most; most < r.rules || least > r.rulesWith(most) {
-		whose := "this process"
-		if least > r.rules {
-			whose = "the others"
-		}
-		return fmt.Errorf("%w: they decide by rules %d, and this process knows %d to %d; upgrade %s", ErrRules, r.rules, least, most, whose)
+		return &RulesError{r.rules, least, most}
 	}
 	return nil
+}
+
+// RulesError is an [ErrRules]: a pool decides by rules that a process does not know.
+type RulesError struct{ Rules, Least, Most int }
+
+func (e *RulesError) Error() string {
+	known := fmt.Sprint("rules ", e.Least)
+	if e.Most > e.Least {
+		known += fmt.Sprint(" to ", e.Most)
+	}
+	return fmt.Sprintf("%v: the pool has rules %d, and this process knows %s", ErrRules, e.Rules, known)
+}
+
+// Unwrap returns ErrRules.
+func (e *RulesError) Unwrap() error { return ErrRules }
+
+// Hint says what to upgrade.
+func (e *RulesError) Hint() string {
+	if e.Least > e.Rules {
+		return "upgrade the pool's other processes first, one release after the other; sluice doctor there names them"
+	}
+	return "this release is too old: install the release that the pool's other processes run"
 }
 
 // newProcess returns the process that an entry is the first of.
@@ -168,7 +186,7 @@ func (r *Replica) settleRules() {
 func (r *Replica) setRules(rules int) {
 	r.rules = rules
 	if rules < pool.LeastRules || rules > pool.Rules {
-		r.broken = fmt.Errorf("%w: they decide by rules %d, and this release knows %d to %d; upgrade it", ErrRules, rules, pool.LeastRules, pool.Rules)
+		r.broken = &RulesError{rules, pool.LeastRules, pool.Rules}
 		return
 	}
 	if r.pool != nil {

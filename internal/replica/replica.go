@@ -182,6 +182,7 @@ type Member struct {
 	Gone     store.Time // when it counts as gone without another entry
 	OneShot  bool
 	Sessions int // that are open
+	Rules    int // the highest that it knows
 }
 
 // Member returns what the replica knows of a process. ok is false if it is not a member.
@@ -190,7 +191,7 @@ func (r *Replica) Member(process uint64) (m Member, ok bool) {
 	if p == nil {
 		return Member{}, false
 	}
-	return Member{p.id, p.seq, p.heard, r.deadline(p), p.oneShot, len(p.sessions)}, true
+	return Member{p.id, p.seq, p.heard, r.deadline(p), p.oneShot, len(p.sessions), p.most}, true
 }
 
 // IsOpen reports whether a session is open.

@@ -175,6 +175,9 @@ func Restore(snapshot []byte) (*Replica, error) {
 
 func (r *Replica) readPool(state []byte) error {
 	p, err := pool.Restore(state)
+	if errors.Is(err, pool.ErrVersion) {
+		return fmt.Errorf("%w: %w", ErrVersion, err)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}

@@ -20,6 +20,7 @@ type Server struct {
 	mu      sync.Mutex
 	step    time.Duration // of its clock, since the beginning
 	full    bool
+	run     uint64 // counts losses of the end: another server has taken over
 	last    uint64 // incarnation
 	pools   map[string]*pool
 	secrets map[string][]byte
@@ -42,6 +43,7 @@ type pool struct {
 type version struct {
 	since       time.Time
 	incarnation uint64 // 0: there is no log
+	run         uint64 // of the server on which it began
 	segment     int64
 	origin      sharedlog.Position
 	snapshot    []byte
@@ -72,8 +74,11 @@ func (w *World) Server() *Server {
 }
 
 // Connect returns the connection of one process.
-func (s *Server) Connect() sharedlog.Engine {
-	l := &link{server: s, id: s.world.links.Add(1)}
+func (s *Server) Connect() sharedlog.Engine { return s.ConnectAt(0) }
+
+// ConnectAt is Connect over a slow line, of so many bytes a second. 0: there is no bound.
+func (s *Server) ConnectAt(rate int) sharedlog.Engine {
+	l := &link{server: s, id: s.world.links.Add(1), rate: rate}
 	l.ended, l.end = context.WithCancel(context.Background())
 	return &engine{l}
 }
@@ -215,6 +220,7 @@ func (s *Server) LoseTail(ago time.Duration) {
 }
 
 func (s *Server) loseTail(ago time.Duration) {
+	s.run++
 	then := time.Now().Add(-ago)
 	for _, p := range s.pools {
 		v := p.version
@@ -232,6 +238,7 @@ func (s *Server) loseTail(ago time.Duration) {
 func (s *Server) LoseBytes(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.run++
 	for _, p := range s.pools {
 		v := p.version
 		if left := int64(len(v.bytes)) - n; left >= sharedlog.HeaderSize {

@@ -44,7 +44,7 @@ func (st *state) tryExchange(batch []*request) (unanswered []*request, err error
 	if st.life.Err() != nil {
 		return batch, store.ErrClosed
 	}
-	if !st.loaded {
+	if !st.isUsable() {
 		if err := st.persist(st.load); err != nil {
 			return batch, err
 		}
@@ -62,6 +62,7 @@ func (st *state) settle() {
 	st.arm()
 	told := st.told
 	st.told = nil
+	notify := st.notified()
 	var rung []uint64
 	for process := range st.rung {
 		rung = append(rung, process)
@@ -70,6 +71,7 @@ func (st *state) settle() {
 	st.mu.Unlock()
 	st.ring(rung)
 	st.tell(told)
+	notify()
 	st.snapIfDue()
 }
 
@@ -88,7 +90,7 @@ func (st *state) ring(processes []uint64) {
 // persist makes a call to the log until it succeeds, or the log counts as out of reach. It does what the errors of the log
 // ask for.
 func (st *state) persist(call func(ctx context.Context) error) error {
-	began := st.store.clock.Uptime()
+	progress := st.follow()
 	for mended := 0; ; {
 		ctx, cancel := context.WithTimeout(st.life, st.patience()/2)
 		err := call(ctx)
@@ -100,9 +102,18 @@ func (st *state) persist(call func(ctx context.Context) error) error {
 			if mended++; mended == maxMended {
 				return Unavailable(errRestless)
 			}
+			if err = progress.goesOn(st, nil); err != nil {
+				return Unavailable(err)
+			}
 			continue
 		}
-		if !errors.Is(err, sharedlog.ErrUnavailable) || st.store.clock.Uptime()-began >= st.patience() || !sleep.For(st.life, again) {
+		if errors.Is(err, sharedlog.ErrUnavailable) {
+			late := err
+			if err = progress.goesOn(st, late); err == nil && !sleep.For(st.life, again) {
+				err = late
+			}
+		}
+		if err != nil {
 			return Unavailable(st.judged(err))
 		}
 	}
@@ -125,8 +136,8 @@ func (st *state) mend(err error) error {
 		return st.persist(st.read)
 	case errors.Is(err, sharedlog.ErrBehind), errors.Is(err, sharedlog.ErrIncarnationOver), errors.Is(err, errReload):
 		return st.persist(st.load)
-	case errors.Is(err, sharedlog.ErrLost):
-		return st.heal()
+	case errors.Is(err, sharedlog.ErrLost), errors.Is(err, errMoved):
+		return st.heal(err)
 	case errors.Is(err, sharedlog.ErrFull) && st.at.Offset-st.at.Segment >= st.store.leastLog:
 		if st.compactNow() == nil {
 			return nil
@@ -153,10 +164,28 @@ func (st *state) append(batch []*request) (unanswered []*request, err error) {
 			return nil, nil
 		case f.err == nil:
 			batch = rest
+		case errors.Is(f.err, replica.ErrPoisoned) && len(batch) > 1:
+			return st.appendEach(batch)
 		case !anew(f.err):
 			return batch, Unavailable(f.err)
 		}
 	}
+}
+
+// appendEach has requests carried out by an entry each, since one of them makes replicas fail, and the others must not fail with
+// it.
+func (st *state) appendEach(batch []*request) (unanswered []*request, err error) {
+	batch = slices.Clone(batch)
+	for i := range batch {
+		failed, err := st.append(batch[i : i+1])
+		if !errors.Is(err, replica.ErrPoisoned) && err != nil {
+			return append(failed, batch[i+1:]...), err
+		}
+		for _, r := range failed {
+			r.answer(err)
+		}
+	}
+	return nil, nil
 }
 
 // fly appends the entry of the flight and applies it. Without an error it was carried out, or f.err says why nobody carries
@@ -251,6 +280,9 @@ func (st *state) send(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if got.Moved {
+		return errMoved
+	}
 	if err := st.take(got); err != nil {
 		return err
 	}
@@ -261,11 +293,17 @@ func (st *state) send(ctx context.Context) error {
 }
 
 // read reads to the end of the log.
-func (st *state) read(ctx context.Context) error {
+func (st *state) read(ctx context.Context) error { return st.readOn(ctx, false) }
+
+// readOn is read. moved says that the end may be missing, and that this process knows.
+func (st *state) readOn(ctx context.Context, moved bool) error {
 	for {
 		got, err := st.log.Read(ctx, st.at)
 		if err != nil {
 			return err
+		}
+		if got.Moved && !moved {
+			return errMoved
 		}
 		if err := st.take(got); err != nil {
 			return err
@@ -306,8 +344,10 @@ func (st *state) apply(e sharedlog.Entry) error {
 		st.at = e.At
 		return nil
 	}
+	due, keeper := st.wakeAt, st.keeper
 	did := st.rep.Apply(e)
 	st.at = e.At
+	st.noteLate(due, keeper)
 	f := &st.flight
 	mine := did.Process == st.process
 	flies := !f.done && (mine || did.Process == 0) && bytes.Equal(e.Body, f.entry)
@@ -328,13 +368,15 @@ func (st *state) apply(e sharedlog.Entry) error {
 	}
 	switch broken := st.rep.Broken(); {
 	case errors.Is(broken, replica.ErrPoisoned):
+		if _, known := st.poison[placeOf(e.At)]; !known {
+			st.note(store.Notice{Kind: store.NoticePoisoned, Process: did.Process, Why: broken.Error()})
+		}
 		st.poison[placeOf(e.At)] = true
-		st.store.counts.poisoned.Add(1)
 		return errReload
 	case broken != nil:
 		return broken
 	case did.Diverged:
-		return st.diverged()
+		return st.diverged(did.Process)
 	}
 	return nil
 }
@@ -352,13 +394,17 @@ func placeOf(at sharedlog.Position) place { return place{at.Incarnation, at.Offs
 const divergedAgain = time.Minute
 
 // diverged has the replica loaded anew: another process has decided otherwise.
-func (st *state) diverged() error {
-	st.store.counts.divergences.Add(1)
+func (st *state) diverged(process uint64) error {
 	up := st.store.clock.Uptime()
 	if st.reloaded != 0 && up-st.reloaded < divergedAgain {
+		st.note(store.Notice{Kind: store.NoticeDiverged, Process: process, Why: "it was loaded less than a minute ago, and is kept"})
 		return nil
 	}
+	st.note(store.Notice{Kind: store.NoticeDiverged, Process: process})
 	st.reloaded = up
+	for at := range st.poison { // perhaps these fail here alone
+		st.poison[at] = false
+	}
 	return errReload
 }
 

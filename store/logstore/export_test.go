@@ -13,8 +13,15 @@ func (s *Store) Image(pool string) (image, at string) {
 
 // Counts returns how often replicas diverged or failed, how often the log was lost, and how many snapshots were written.
 func (s *Store) Counts() (diverged, poisoned, lost, snapshots int64) {
-	c := &s.counts
-	return c.divergences.Load(), c.poisoned.Load(), c.losses.Load(), c.snapshots.Load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.pools {
+		st.mu.Lock()
+		c := &st.counts
+		diverged, poisoned, lost, snapshots = diverged+c.of[store.NoticeDiverged], poisoned+c.of[store.NoticePoisoned], lost+c.of[store.NoticeLost]+c.of[store.NoticeEvicted], snapshots+c.snapshots
+		st.mu.Unlock()
+	}
+	return diverged, poisoned, lost, snapshots
 }
 
 // Open describes the requests that are granted, for failed tests.

@@ -28,6 +28,7 @@ type outage struct {
 	numbers uint64 // of tickets granted here
 	timer   *time.Timer
 
+	behind    bool // it was noted that this process is behind
 	tried     bool // the log may know of a part of what happened here
 	returning bool // the log answers, and is told what happened: callers wait for that
 }
@@ -59,7 +60,7 @@ var (
 
 // isLoss reports whether an error means that the log is out of reach.
 func isLoss(err error) bool {
-	return errors.Is(err, sharedlog.ErrUnavailable) || errors.Is(err, sharedlog.ErrFull) || errors.Is(err, sharedlog.ErrLost) || errors.Is(err, errRestless)
+	return errors.Is(err, sharedlog.ErrUnavailable) || errors.Is(err, sharedlog.ErrFull) || errors.Is(err, sharedlog.ErrLost) || errors.Is(err, errRestless) || errors.Is(err, errBehind)
 }
 
 // lose begins an outage. Only the leader calls it.
@@ -72,6 +73,7 @@ func (st *state) lose(err error) {
 	}
 	now := st.nowAt(st.store.clock.Uptime())
 	st.out = &outage{since: now, why: err, share: st.newShare(now)}
+	st.noteBehind(err)
 	var told []store.ID // callers that cannot go on learn of it when they ask
 	for id := range st.waiting {
 		if h := st.sessions[id.Session]; h != nil && st.mode(h) != store.FailShare {
@@ -289,10 +291,14 @@ func (st *state) comeBack() {
 // calls it.
 func (st *state) tryBack() error {
 	call := st.read
-	if !st.loaded {
+	if !st.isUsable() {
 		call = st.load
 	}
+	progress := st.follow()
 	err := st.persist(call)
+	if err == nil && st.out.behind {
+		err = progress.keepsUp(st)
+	}
 	if err == nil {
 		err = st.report()
 	}
@@ -300,9 +306,12 @@ func (st *state) tryBack() error {
 		st.line.cut(true)
 		st.mu.Lock()
 		st.out.why, st.out.returning = err, false
+		st.noteBehind(err)
+		notify := st.notified()
 		told := st.serveShare()
 		st.mu.Unlock()
 		st.tell(told)
+		notify()
 		return err
 	}
 	st.mu.Lock()

@@ -38,7 +38,7 @@ func (st *state) wake() (at store.Time, keeper uint64) {
 			return false
 		})
 	}
-	return at, replica.ProcessOf(session)
+	return at, st.relied(replica.ProcessOf(session))
 }
 
 // due returns when this process has to append an entry so that time passes; 0: others see to it, or nothing waits for it.
@@ -63,7 +63,7 @@ func (st *state) due() store.Time {
 func (st *state) noteWake(mine bool) {
 	was := st.wakeAt
 	wake, keeper := st.wake()
-	st.wakeAt = wake
+	st.wakeAt, st.keeper = wake, keeper
 	if mine && wake != 0 && keeper != st.process && (was <= st.rep.Now() || wake < was) {
 		st.rung[keeper] = struct{}{}
 	}

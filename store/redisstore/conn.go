@@ -42,8 +42,9 @@ type conn struct {
 	time    func() store.Time // instead of the server's clock, in tests; nil: that clock
 	// calm reports that the last call was answered and no connection was closed since: calls then return in time by
 	// themselves. In a cluster one flag cannot tell for many connections.
-	calm atomic.Bool
-	busy sync.WaitGroup // calls and watches
+	calm  atomic.Bool
+	dials atomic.Int64   // connections made so far; another server can be at the end of a new one
+	busy  sync.WaitGroup // calls and watches
 
 	mu      sync.Mutex
 	ended   bool
@@ -153,6 +154,7 @@ func (c *conn) dial(ctx context.Context, address string, d *net.Dialer, config *
 		return nil, redisfault.ErrClosed
 	}
 	c.open[w] = struct{}{}
+	c.dials.Add(1)
 	return w, nil
 }
 

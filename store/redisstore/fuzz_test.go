@@ -25,7 +25,7 @@ func FuzzReadKeys(f *testing.F) {
 		if !slices.IsSortedFunc(survivors, func(a, b sharedlog.Survivor) int { return b.At.Compare(a.At) }) {
 			t.Errorf("%v is not in order", survivors)
 		}
-		h, err := readHead(append(fields, make([]string, 7)...)[:7])
+		h, err := readHead(append(fields, make([]string, 8)...)[:8])
 		switch {
 		case err != nil:
 			if h != (head{}) || !errors.Is(err, sharedlog.ErrDamaged) && !errors.Is(err, sharedlog.ErrFormat) {

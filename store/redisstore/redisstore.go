@@ -34,9 +34,9 @@
 //	ACL SETUSER name >password resetkeys ~PREFIX:* resetchannels &PREFIX:* -@all
 //	    +eval +evalsha +time +append +getrange +strlen +exists +get +set +del +rename +renamenx +pexpire +persist +pttl
 //	    +hmget +hset +hgetall +zadd +zcard +zrem +zrangebyscore +scan +publish +subscribe +unsubscribe
-//	    +ping +hello +auth +select +client|setname +cluster|shards +cluster|slots +asking
+//	    +ping +hello +auth +select +client|setname +cluster|shards +cluster|slots +asking +info
 //
-// With +info an evicted log is told from a deleted one. Behind Sentinels the same user needs +role, and one for the Sentinels
+// By INFO it knows whether the server is still the one on which a log began, and whether it evicts keys. Behind Sentinels the same user needs +role, and one for the Sentinels
 // needs +sentinel|get-master-addr-by-name, +sentinel|sentinels and +subscribe there. Before Redis 7, which knows no rights
 // for parts of a command, give +client and +cluster.
 //
@@ -136,6 +136,9 @@ type log struct {
 	last atomic.Pointer[segment]
 	// missed is when this process found first that there is no log; 0: there is one.
 	missed atomic.Int64
+	// looked is how many connections there were when this process last saw that the server is the one on which the
+	// incarnation began.
+	looked atomic.Int64
 }
 
 var _ sharedlog.Log = (*log)(nil)

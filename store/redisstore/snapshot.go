@@ -156,7 +156,7 @@ func (l *log) Revive(ctx context.Context, from sharedlog.Position, snapshot []by
 		if err != nil {
 			return sharedlog.Position{}, err
 		}
-		if h.incarnation != 0 && h.incarnation != from.Incarnation {
+		if h.incarnation > from.Incarnation {
 			return sharedlog.Position{}, l.fateIn(ctx, h, from)
 		}
 		number, err := l.upload(ctx, snapshot)
