@@ -23,6 +23,7 @@ type slowly struct {
 	notices sync.Map     // kinds
 	outages atomic.Int64 // that began or ended
 	grants  atomic.Int64
+	late    atomic.Int64 // grants that it heard of more than 40 ms later
 }
 
 func joinSlowly(j *judge, server *world.Server, machine uint64, line world.Line) *slowly {
@@ -56,6 +57,9 @@ func (s *slowly) send(agent string) bool {
 		return false
 	}
 	s.grants.Add(1)
+	if s.pool.Now().Sub(r.GrantedAt) > 40*time.Millisecond {
+		s.late.Add(1)
+	}
 	_, err = s.apply(store.Op{Kind: store.OpClose, ID: r.ID})
 	return err == nil
 }
@@ -81,15 +85,18 @@ func TestNobodyWaitsForAFarProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &judge{T: t}
 		server := world.New(1).Server()
-		near, far := joinSlowly(j, server, 1, world.Line{}), joinSlowly(j, server, 2, world.Line{Delay: 150 * time.Millisecond})
+		far, near := joinSlowly(j, server, 1, world.Line{Delay: 150 * time.Millisecond}), joinSlowly(j, server, 2, world.Line{})
 		var ended atomic.Bool
 		var all sync.WaitGroup
 		ask(&all, &ended, near, far)
 		time.Sleep(5 * time.Second)
-		before := near.grants.Load() + far.grants.Load()
+		before, late := near.grants.Load()+far.grants.Load(), near.late.Load()
 		time.Sleep(20 * time.Second)
 		if n := near.grants.Load() + far.grants.Load() - before; n < 1900 {
 			t.Errorf("%d of the 2000 that are free in twenty seconds were granted", n)
+		}
+		if n := near.late.Load() - late; n > 40 { // it tries every ten seconds whether the others can rely on the far process
+			t.Errorf("the near process heard late of %d grants", n)
 		}
 		if n := far.grants.Load(); n < 100 {
 			t.Errorf("%d were granted to the far process", n)
