@@ -158,7 +158,7 @@ func TestASlowProcessHoldsNobodyUp(t *testing.T) {
 		rate := func(what string) {
 			before := sent()
 			time.Sleep(10 * time.Second)
-			if n := sent() - before; n < 990 {
+			if n := sent() - before; n < 900 { // the slow process gets some when it has caught up for a moment
 				t.Errorf("%s: %d of the 1000 that are free in ten seconds were granted to the others", what, n)
 			}
 		}
