@@ -97,7 +97,7 @@ func (r *Replica) mayJoin(h *head) error {
 		return ErrDuplicate
 	}
 	if len(r.processes) >= store.MaxMembers {
-		return fmt.Errorf("%w: there are %d", ErrCrowded, len(r.processes))
+		return crowdedError(len(r.processes))
 	}
 	if least, most := h.member.least, h.member.most; most < r.rules || least > r.rulesWith(most) {
 		return &RulesError{r.rules, least, most}
@@ -125,6 +125,17 @@ func (e *RulesError) Hint() string {
 		return "upgrade the pool's other processes first, one release after the other; sluice doctor there names them"
 	}
 	return "this release is too old: install the release that the pool's other processes run"
+}
+
+// crowdedError is an [ErrCrowded] of a pool with so many processes.
+type crowdedError int
+
+func (e crowdedError) Error() string { return fmt.Sprintf("%v: there are %d", ErrCrowded, int(e)) }
+func (e crowdedError) Unwrap() error { return ErrCrowded }
+
+// Hint says how more processes can use the pool.
+func (e crowdedError) Hint() string {
+	return "let processes use the store of a daemon: --store http://DAEMON"
 }
 
 // newProcess returns the process that an entry is the first of.

@@ -23,14 +23,14 @@ type link struct {
 	end    context.CancelFunc
 	open   sync.WaitGroup // watches
 
-	rate int // bytes a second, in both directions together; 0: no bound
+	line Line
 	mu   sync.Mutex
 	busy time.Time // when all that was sent so far has arrived
 }
 
 // carry returns how long it takes until n more bytes have arrived.
 func (l *link) carry(n int) time.Duration {
-	if l.rate == 0 {
+	if l.line.Rate == 0 {
 		return 0
 	}
 	l.mu.Lock()
@@ -39,7 +39,7 @@ func (l *link) carry(n int) time.Duration {
 	if l.busy.Before(now) {
 		l.busy = now
 	}
-	l.busy = l.busy.Add(time.Duration(n) * time.Second / time.Duration(l.rate))
+	l.busy = l.busy.Add(time.Duration(n) * time.Second / time.Duration(l.line.Rate))
 	return l.busy.Sub(now)
 }
 
@@ -97,13 +97,13 @@ func call[T any](ctx context.Context, l *link, do func() (T, error)) (T, error) 
 
 	reply := make(chan outcome[T], 1)
 	go func() {
-		time.Sleep(there)
+		time.Sleep(there + l.line.Delay)
 		if lostRequest {
 			return
 		}
 		var o outcome[T]
 		s.serve(l.id, n, trouble, func() { o.value, o.err = do() })
-		time.Sleep(back + l.carry(sizeOf(o.value)))
+		time.Sleep(back + l.line.Delay + l.carry(sizeOf(o.value)))
 		if !lostReply {
 			reply <- o
 		}

@@ -74,11 +74,17 @@ func (w *World) Server() *Server {
 }
 
 // Connect returns the connection of one process.
-func (s *Server) Connect() sharedlog.Engine { return s.ConnectAt(0) }
+func (s *Server) Connect() sharedlog.Engine { return s.ConnectOver(Line{}) }
 
-// ConnectAt is Connect over a slow line, of so many bytes a second. 0: there is no bound.
-func (s *Server) ConnectAt(rate int) sharedlog.Engine {
-	l := &link{server: s, id: s.world.links.Add(1), rate: rate}
+// Line is a slow way from a process to a server. The zero value adds nothing to the faults of the world.
+type Line struct {
+	Delay time.Duration // of each request and of each reply
+	Rate  int           // bytes a second; 0: no bound
+}
+
+// ConnectOver is Connect over a slow line.
+func (s *Server) ConnectOver(line Line) sharedlog.Engine {
+	l := &link{server: s, id: s.world.links.Add(1), line: line}
 	l.ended, l.end = context.WithCancel(context.Background())
 	return &engine{l}
 }
