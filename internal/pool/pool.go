@@ -67,6 +67,7 @@ type Pool struct {
 	batch   []store.Op // being applied, or applied last
 	decided []store.ID // waiting tickets decided in this step that no op asked about
 	next    int32      // waiting ticket that set wake, see Next
+	own     *ownUse    // nil: nothing is remembered
 }
 
 // once holds the state that a pool has exactly once.

@@ -322,6 +322,9 @@ func (st *state) apply(e sharedlog.Entry) error {
 			st.abandon(did.Ops)
 		}
 	}
+	if core := st.rep.Pool(); core != nil && !st.store.passive {
+		core.Remember(st.mine)
+	}
 	if st.loaded { // otherwise old entries are read again, and load compares what waits
 		st.noteDecided(did.Decided, mine)
 		st.noteWake(mine)

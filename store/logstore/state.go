@@ -21,6 +21,7 @@ type state struct {
 	name     string
 	log      sharedlog.Log
 	process  uint64
+	mine     func(session uint64) bool
 	writer   *replica.Writer
 	life     context.Context // ends when the pool is no longer used
 	end      context.CancelFunc
@@ -83,6 +84,7 @@ func newState(s *Store, name string, oneShot bool) *state {
 		collected: map[store.ID]store.Result{},
 		poison:    map[place]bool{},
 	}
+	st.mine = func(session uint64) bool { return replica.ProcessOf(session) == process }
 	st.life, st.end = context.WithCancel(context.Background())
 	return st
 }
