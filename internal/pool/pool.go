@@ -323,7 +323,7 @@ func (p *Pool) apply(i int) {
 	case store.OpPoll:
 		p.poll(op)
 		return
-	case store.OpTouch: // every member sends one each second; few let a waiting request go
+	case store.OpTouch: // few let a waiting request go
 		p.touched(op)
 		return
 	}

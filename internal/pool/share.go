@@ -40,6 +40,7 @@ type Share struct {
 	arrivals   []arrival
 	early      []store.Op            // requests that wait for a time, see from
 	queued     map[store.ID]store.Op // requests that wait in the pool
+	due        int64                 // when time next concerns one of these
 	local      map[store.ID]bool     // requests that the log does not know
 	told       []store.ID
 }
@@ -74,7 +75,7 @@ type CutOff struct {
 // CutOff returns the share of a member that was cut off by now. The pool is that of the log as the member knows it, and
 // remembers the member's charges, see Remember.
 func (p *Pool) CutOff(now store.Time, c *CutOff) (*Share, error) {
-	s := &Share{mine: c.Mine, start: int64(c.Heard) + silentAfter, end: int64(c.End), queued: map[store.ID]store.Op{}, local: map[store.ID]bool{}}
+	s := &Share{mine: c.Mine, start: int64(c.Heard) + silentAfter, end: int64(c.End), due: meter.Never, queued: map[store.ID]store.Op{}, local: map[store.ID]bool{}}
 	own := p.ownCharges(s.start, c)
 	spec := p.Stated()
 	for i := range spec.Limits {
@@ -357,7 +358,18 @@ func (s *Share) acquire(now int64, op *store.Op) {
 		return
 	}
 	r.State = store.Waiting
-	s.early = append(s.early, dated(now, op))
+	s.postpone(now, dated(now, op))
+}
+
+// postpone lets a request wait outside the pool.
+func (s *Share) postpone(now int64, e store.Op) {
+	s.early = append(s.early, e)
+	if e.Until != 0 {
+		s.due = min(s.due, int64(e.Until))
+	}
+	if at := s.from(now, &e); at > now {
+		s.due = min(s.due, at)
+	}
 }
 
 // dated returns an acquire with its deadline in Until.
@@ -395,6 +407,7 @@ func (s *Share) step(now int64, op *store.Op) {
 		delete(s.queued, op.ID)
 	} else if op.Kind == store.OpAcquire {
 		s.queued[op.ID] = dated(now, op)
+		s.due = min(s.due, s.until(op)+1)
 	}
 }
 
@@ -426,31 +439,23 @@ func (s *Share) both(now int64, ops []store.Op) {
 func (s *Share) Serve(now store.Time) (told []store.ID, next store.Time) {
 	s.advance(int64(now))
 	told, s.told = s.told, nil
-	soonest := int64(meter.Never)
-	note := func(at int64) {
-		if at > int64(now) {
-			soonest = min(soonest, at)
-		}
+	if len(s.early)+len(s.queued) == 0 {
+		return told, 0
 	}
-	if len(s.early)+len(s.queued) > 0 {
-		if note(int64(s.pool.Wake())); !s.begun {
-			note(s.start)
-		}
-		if len(s.arrivals) > 0 {
-			note(s.arrivals[0].at)
-		}
+	soonest := s.due
+	if len(s.arrivals) > 0 {
+		soonest = min(soonest, s.arrivals[0].at)
 	}
-	for i := range s.early {
-		note(int64(s.early[i].Until))
-		note(s.from(int64(now), &s.early[i]))
+	if wake := int64(s.pool.Wake()); wake > int64(now) {
+		soonest = min(soonest, wake)
 	}
-	for _, e := range s.queued {
-		note(s.until(&e) + 1)
+	if !s.begun {
+		soonest = min(soonest, s.start)
 	}
 	if soonest == meter.Never {
 		return told, 0
 	}
-	return told, store.Time(soonest)
+	return told, max(store.Time(soonest), now+1)
 }
 
 // until returns the latest time at which a request may still be granted.
@@ -474,36 +479,43 @@ func (s *Share) advance(now int64) {
 		s.both(s.arrivals[0].at, arrives(s.arrivals[0].id))
 		s.arrivals = s.arrivals[1:]
 	}
+	if now >= s.due {
+		s.sort(now)
+	}
+	if wake := int64(s.pool.Wake()); wake != 0 && wake <= now {
+		s.pool.Serve(store.Time(now))
+		s.note()
+	}
+}
+
+// sort has the pool decide requests whose time has come, and takes out those that it must not grant any more.
+func (s *Share) sort(now int64) {
+	waits := s.early
+	s.early, s.due = nil, meter.Never
 	for id, e := range s.queued {
 		if now > s.until(&e) { // it waits for the log
 			s.pool.Step(store.Time(now), []store.Op{{Kind: store.OpCancel, ID: id}})
 			delete(s.queued, id)
 			s.note()
-			s.early = append(s.early, e)
+			waits = append(waits, e)
+		} else {
+			s.due = min(s.due, s.until(&e)+1)
 		}
 	}
-	for wake := int64(s.pool.Wake()); wake != 0 && wake <= now; wake = int64(s.pool.Wake()) {
-		s.pool.Serve(store.Time(now))
-		s.note()
-		if int64(s.pool.Wake()) <= wake {
-			break
-		}
-	}
-	s.early = slices.DeleteFunc(s.early, func(e store.Op) bool {
-		at := s.from(now, &e)
-		switch {
+	for _, e := range waits {
+		switch at := s.from(now, &e); {
 		case e.Until != 0 && int64(e.Until) <= now:
 		case at == 0 || at > now:
-			return false
+			s.postpone(now, e)
+			continue
 		default:
 			op := undated(now, &e)
 			if s.step(now, &op); op.Result.State == store.Waiting {
-				return true
+				continue
 			}
 		}
 		s.told = append(s.told, e.ID)
-		return true
-	})
+	}
 }
 
 // Missing returns operations that tell the log what was granted here, and what waits, in the name of the session by.

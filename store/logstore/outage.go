@@ -73,7 +73,8 @@ func (st *state) lose(err error) {
 		return
 	}
 	now := st.nowAt(st.store.clock.Uptime())
-	st.out = &outage{since: now, why: err, share: st.newShare(now), end: st.member.expires}
+	st.out = &outage{since: now, why: err}
+	st.out.share, st.out.end = st.newShare(now)
 	var told []store.ID // callers that cannot go on learn of it when they ask
 	for id := range st.waiting {
 		if h := st.sessions[id.Session]; h != nil && st.mode(h) != store.FailShare {
@@ -283,7 +284,7 @@ func (st *state) comeBack() {
 		err := st.tryBack()
 		st.pass()
 		if err == nil {
-			st.touch()
+			st.pulse() // from then on it has a share again
 			return
 		}
 	}
@@ -319,7 +320,7 @@ func (st *state) tryBack() error {
 		told = append(told, s.Pending()...)
 	}
 	slices.SortFunc(told, func(a, b store.ID) int { return cmp.Or(cmp.Compare(a.Session, b.Session), cmp.Compare(a.N, b.N)) })
-	st.out, st.member = nil, member{} // it has a share again once the log has heard of it
+	st.out, st.heard = nil, false
 	st.mu.Unlock()
 	st.tell(slices.Compact(told))
 	ring()

@@ -1,27 +1,14 @@
 package logstore
 
 import (
-	"time"
-
 	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/internal/sharedlog"
 	"github.com/sluicehq/sluice/store"
 )
 
-// A member's share is a part of every limit that the others leave alone once the member has been silent for a while (see
-// OpTouch). In an outage the process decides within it, by the code of package pool: see [pool.Share].
-
-const (
-	touchEvery  = time.Second             // so often a member says that it lives
-	touchWithin = 1500 * time.Millisecond // a touch that arrives later has no effect
-)
-
-// member is this process as a member with a share. st.mu guards it.
-type member struct {
-	share   int64      // it has 1/share of every limit; 0: none
-	heard   store.Time // when the log may have heard of it last
-	expires store.Time // when its lease ends
-}
+// A member's share is a part of every limit that the others leave alone once the member has been silent for a while. In an
+// outage the process decides within it, by the code of package pool: see [pool.Share]. What shows that it lives is its entries:
+// see package replica.
 
 // memberOf returns the session that makes this process a member with a share; 0: none does. The caller holds st.mu.
 func (st *state) memberOf() (session uint64) {
@@ -38,17 +25,22 @@ func (h *handle) isMember() bool {
 	return h.spec.OnFailure == store.FailShare && !h.spec.OneShot && !h.spec.ReadOnly && !h.state.store.passive
 }
 
-// newShare returns what this process may use in the outage that begins, or nil. Only the leader calls it. It holds st.mu.
-func (st *state) newShare(now store.Time) *pool.Share {
-	m, core := &st.member, st.rep.Pool()
-	if core == nil || !st.loaded || m.share == 0 || st.memberOf() == 0 {
-		return nil
+// newShare returns what this process may use in the outage that begins, and when its lease ends; or nil. Only the leader
+// calls it. It holds st.mu.
+func (st *state) newShare(now store.Time) (*pool.Share, store.Time) {
+	session, m := st.rep.Share(st.process)
+	if session == 0 || session != st.memberOf() || m.Share == 0 || !st.heard || !st.loaded || st.more != nil || len(st.owed) > 0 {
+		return nil, 0
 	}
-	s, err := core.CutOff(now, &pool.CutOff{Share: m.share, Heard: m.heard, End: m.expires, Mine: st.mine, Unsure: st.unsure(now)})
+	heard := m.Touched
+	if st.flight.void {
+		heard = max(heard, st.rep.HeardBy(st.process, st.flight.made))
+	}
+	s, err := st.rep.Pool().CutOff(now, &pool.CutOff{Share: m.Share, Heard: heard, End: m.Expires, Mine: st.mine, Unsure: st.unsure(now)})
 	if err != nil {
-		return nil
+		return nil, 0
 	}
-	return s
+	return s, m.Expires
 }
 
 // unsure returns the requests on which the entry has operations whose fate is unknown.
@@ -65,34 +57,15 @@ func (st *state) unsure(now store.Time) map[store.ID]bool {
 	return ids
 }
 
-// touch says that this process lives, as a member with a share.
-func (st *state) touch() {
+// join makes this process a member with a share, if it shall be one and is not. From then on its entries are signs of life.
+func (st *state) join() {
 	st.mu.Lock()
 	session := st.memberOf()
-	if session == 0 || st.out != nil {
-		if session == 0 {
-			st.member = member{}
-		}
-		st.mu.Unlock()
-		return
+	if is, _ := st.rep.Share(st.process); is == session || st.out != nil {
+		session = 0
 	}
-	now := st.nowAt(st.store.clock.Uptime())
-	op := store.Op{Kind: store.OpTouch, ID: store.ID{Session: session}, Share: st.member.share, Until: now.Add(touchWithin)}
-	st.member.heard = max(st.member.heard, op.Until) // should its answer be lost, it may have been heard until then
 	st.mu.Unlock()
-	ops := []store.Op{op}
-	if st.doOps(st.life, session, ops) != nil {
-		return
+	if session != 0 {
+		_ = st.doOps(st.life, session, []store.Op{{Kind: store.OpTouch, ID: store.ID{Session: session}}}) // or the next time
 	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	r := &ops[0].Result
-	if r.State != store.Granted {
-		return
-	}
-	lease := st.rep.Pool().Stated().Lease
-	if lease <= 0 {
-		lease = store.DefaultLease
-	}
-	st.member = member{share: r.Share, heard: r.Now, expires: r.Now.Add(lease)}
 }

@@ -68,8 +68,8 @@ type state struct {
 	found  sharedlog.Loaded // of the first load, without its bytes
 
 	posted []store.Op // that the log could not be told, see post
-	member member
-	out    *outage // nil while the log is in reach
+	heard  bool       // the log has heard of this process since the latest outage
+	out    *outage    // nil while the log is in reach
 
 	crowded   atomic.Bool
 	listening atomic.Bool
