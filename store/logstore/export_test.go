@@ -34,3 +34,11 @@ func (s *Store) Open(name string) []store.Op {
 	}
 	return fresh.Missing(core.View(), st.rep.Now(), 1, st.mine)
 }
+
+// Entries returns how many entries this process has written, up to 65,536.
+func (s *Store) Entries(pool string) int {
+	s.mu.Lock()
+	st := s.pools[pool]
+	s.mu.Unlock()
+	return int(st.writer.Sequence())
+}

@@ -222,3 +222,82 @@ func TestProcessesThatAreCutOffKeepAllLimits(t *testing.T) {
 		})
 	}
 }
+
+// A process that is cut off goes on at its rate, in minutes as in seconds: its own charges come back to it.
+func TestAProcessThatIsCutOffGoesOnWithWhatItUsed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, 2, store.Limit{Kind: store.Rolling, Size: 60, Window: time.Minute, Slack: 3 * time.Second})
+		var wg sync.WaitGroup
+		for i := range f.stores {
+			c := f.open(i, 0)
+			wg.Go(func() { f.work(rand.New(rand.NewPCG(1, uint64(i))), c, 0, 130*time.Second) })
+		}
+		time.Sleep(70 * time.Second)
+		world.Cut(f.engines[0], true)
+		time.Sleep(50 * time.Second)
+		f.pools[0].mu.Lock()
+		alone := f.alone[0]
+		f.pools[0].mu.Unlock()
+		world.Cut(f.engines[0], false)
+		wg.Wait()
+		for _, s := range f.stores {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		most, _, _ := f.pools[0].most(time.Minute, 1)
+		t.Logf("%d alone in 50 s, at most %d in a window", alone, most)
+		if alone < 12 || most > 60 { // its share is 20 in a minute
+			t.Errorf("it was granted %d in 50 s, of a share of 20 in a minute; all together at most %d of 60", alone, most)
+		}
+	})
+}
+
+// A member that has nothing to say writes each three seconds, one that has writes nothing for it. All settle on their shares soon.
+func TestSignsOfLifeCostNoEntriesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, 4, store.Limit{Kind: store.Rolling, Size: 1000, Window: time.Second})
+		var all []*client
+		for i := range f.stores {
+			all = append(all, f.open(i, 0))
+		}
+		time.Sleep(10 * time.Second)
+		members := func() []store.Member {
+			s, err := all[0].pool.Snapshot(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s.Members
+		}
+		for _, m := range members() {
+			if m.Share != 5 {
+				t.Errorf("after 10 s a member has one part in %d", m.Share)
+			}
+		}
+		before := f.stores[0].Entries("pool0")
+		for range 300 {
+			time.Sleep(100 * time.Millisecond)
+			if _, err := all[0].apply(store.Op{Kind: store.OpAcquire, Agent: "a", TTL: time.Minute, Spent: true}); err != nil {
+				t.Fatal(err)
+			}
+			if len(members()) != 4 || slices.ContainsFunc(members(), func(m store.Member) bool { return m.Silent }) {
+				t.Fatalf("not all are heard of: %+v", members())
+			}
+		}
+		if n := f.stores[0].Entries("pool0") - before; n != 300 {
+			t.Errorf("the busy one wrote %d entries for 300 operations", n)
+		}
+		idle := f.stores[1].Entries("pool0")
+		time.Sleep(time.Minute)
+		if n := f.stores[1].Entries("pool0") - idle; n < 15 || n > 20 {
+			t.Errorf("an idle one wrote %d entries in a minute", n)
+		}
+		for _, s := range f.stores {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
