@@ -52,6 +52,9 @@ func (r *Replica) apply(e sharedlog.Entry) (done Applied) {
 	if joins {
 		r.join(p)
 	}
+	if h.flags&lives != 0 && p.shares != 0 && r.pool != nil {
+		r.pool.HearOf(now, p.id|uint64(p.shares), p.madeBy(reading))
+	}
 	p.seq, p.reading, p.heard = h.seq, reading, now
 	if h.flags&checks != 0 {
 		c := r.slot(h.check.at)
@@ -152,7 +155,13 @@ func (r *Replica) operate(p *process, ops []store.Op) {
 	var s *session
 	for i := range ops {
 		id := ops[i].Result.ID
-		if ops[i].Kind != store.OpAcquire || ProcessOf(id.Session) != p.id {
+		if ProcessOf(id.Session) != p.id {
+			continue
+		}
+		if ops[i].Kind == store.OpTouch && ops[i].Result.State == store.Granted {
+			p.shares = uint32(id.Session & MaxSession)
+		}
+		if ops[i].Kind != store.OpAcquire {
 			continue
 		}
 		number := uint32(id.Session & MaxSession)

@@ -15,8 +15,9 @@ const (
 
 	joins  uint8 = 1 << 0 // the process is not a member yet and says who it is
 	checks uint8 = 1 << 1 // it has the hash of the writer's replica at some position
+	lives  uint8 = 1 << 2 // it is a sign of life of a member with a share
 
-	entryFlags = joins | checks
+	entryFlags = joins | checks | lives
 )
 
 // The requests of an entry, in order, begin with one of these numbers. Larger ones are operations: the number of the

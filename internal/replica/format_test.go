@@ -40,7 +40,7 @@ func TestFormat(t *testing.T) {
 	}
 	snapshot := a.replica.AppendSnapshot(nil)
 	snapshot = snapshot[:len(snapshot)-len(a.replica.Pool().AppendState(nil))-4] // the pool's state has a version of its own
-	if got, want := fmt.Sprintf("%d bytes %08x", len(snapshot), crc32.ChecksumIEEE(snapshot)), "410 bytes 54fafdf4"; got != want {
+	if got, want := fmt.Sprintf("%d bytes %08x", len(snapshot), crc32.ChecksumIEEE(snapshot)), "411 bytes c7f4cabf"; got != want {
 		t.Errorf("snapshot: %s, want %s", got, want)
 	}
 }

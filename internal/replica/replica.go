@@ -39,6 +39,16 @@
 // cancelled, and its limits no longer stated. When there was no entry of any process for six seconds, the engine may have
 // been away, and everybody gets the full time again. A process that is gone joins again with its next entry.
 //
+// # Signs of life
+//
+// A member with a share (store.OpTouch) has to be heard of every few seconds. After its first touch any entry of its process
+// is a sign of life, if the entry says so: a busy process writes nothing for it, an idle one an empty entry each
+// [store.BeatEvery]. An entry may be stuck on its way, and arrive when its process has long been going on alone. So it does
+// not count from its arrival, but from when it was made at the latest: that is what the machine's clock has shown since
+// the process's previous entry, after the arrival of that one, whose result the process knew. So the process can tell, whatever
+// became of its latest entry, until when it counts as heard. An entry also confirms the share that the process was
+// told in answer to the previous one.
+//
 // # What the replicas do together
 //
 // Sessions state limits. The least size that an open session states holds. The first session makes the pool; one that is
@@ -192,6 +202,25 @@ func (r *Replica) Member(process uint64) (m Member, ok bool) {
 		return Member{}, false
 	}
 	return Member{p.id, p.seq, p.heard, r.deadline(p), p.oneShot, len(p.sessions), p.most}, true
+}
+
+// Share returns which session makes a process a member with a share, and what it knows of that; 0: none does.
+func (r *Replica) Share(process uint64) (session uint64, m pool.Membership) {
+	if p := r.process(process); p != nil && p.shares != 0 && r.pool != nil {
+		if m, ok := r.pool.Membership(p.id | uint64(p.shares)); ok {
+			return p.id | uint64(p.shares), m
+		}
+	}
+	return 0, m
+}
+
+// HeardBy returns when an entry at most counts as a sign of life that a process makes at a reading of its machine's
+// monotonic clock, or has made before, whenever it arrives.
+func (r *Replica) HeardBy(process uint64, monotonic time.Duration) store.Time {
+	if p := r.process(process); p != nil {
+		return p.madeBy(monotonic.Microseconds())
+	}
+	return r.Now()
 }
 
 // IsOpen reports whether a session is open.

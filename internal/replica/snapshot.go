@@ -84,6 +84,7 @@ func (p *process) append(b []byte, texts *table, now store.Time) []byte {
 	b = binary.AppendVarint(b, int64(now-p.heard))
 	b = texts.of(b, p.spec)
 	b = binary.AppendUvarint(b, uint64(p.current))
+	b = binary.AppendUvarint(b, uint64(p.shares))
 	b = binary.AppendUvarint(b, p.names.added)
 	b = binary.AppendUvarint(b, uint64(len(p.names.list)))
 	for _, name := range p.names.list {
@@ -278,6 +279,7 @@ func (r *Replica) read(in *reader, texts []string) {
 		}
 	}
 	p.current = uint32(in.most(MaxSession))
+	p.shares = uint32(in.most(MaxSession))
 	p.readBooks(in, text)
 	r.add(p)
 	for range in.count(maxSessions, 3) {

@@ -13,6 +13,8 @@ import (
 
 // Writer makes the entries of one process. It is not safe for concurrent use.
 type Writer struct {
+	Alive bool // the entries are signs of life of the process as a member with a share
+
 	id          Identity
 	least, most int // rules
 
@@ -52,7 +54,9 @@ func (w *Writer) Append(b []byte, r *Replica, monotonic time.Duration, requests 
 	reading := min(max(monotonic.Microseconds(), 0), maxMonotonic)
 	p := r.process(w.id.Process)
 	if p != nil {
-		h.number, h.seq, h.reading = p.number, p.seq+1, max(reading-p.reading, 0)
+		if h.number, h.seq, h.reading = p.number, p.seq+1, max(reading-p.reading, 0); w.Alive && p.shares != 0 {
+			h.flags |= lives
+		}
 	} else {
 		p = &process{id: w.id.Process}
 		h.flags, h.reading = joins, reading

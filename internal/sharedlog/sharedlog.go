@@ -78,8 +78,8 @@ const (
 	MaxRead = 272 << 10
 	// MaxPool is the longest name of a pool in bytes.
 	MaxPool = store.MaxName
-	// MaxSilent is how many silent processes one Beat names, and how many posts Post returns.
-	MaxSilent = 64
+	// MaxPosts is how many posts Post returns.
+	MaxPosts = 64
 )
 
 // Times that every engine keeps.
@@ -122,7 +122,6 @@ type Log interface {
 	Journal
 	Snapshots
 	Healing
-	Presence
 	Bell
 }
 
@@ -180,17 +179,6 @@ type Healing interface {
 	Revive(ctx context.Context, from Position, snapshot []byte) (Position, error)
 }
 
-// Presence is signs of life beside the log.
-type Presence interface {
-	// Beat is a sign of life of a process beside the log. It costs other processes nothing. Silent in the Pulse names
-	// processes that gave none for the time silence. Errors are those of Read; also with [ErrSegmentEnded] and
-	// [ErrIncarnationOver] the sign counts.
-	Beat(ctx context.Context, process uint64, at Position, silence time.Duration) (Pulse, error)
-
-	// Leave forgets the signs of life of processes: of the caller, or of silent ones whose end is in the log.
-	Leave(ctx context.Context, processes ...uint64) error
-}
-
 // Bell wakes processes.
 type Bell interface {
 	// Publish wakes processes. Wake-ups are hints: they may be lost, late, or in another order.
@@ -241,12 +229,4 @@ type Survivor struct {
 	// New is set for the caller if it had not posted before, or the engine has lost that: then it may have lost the posts of
 	// others too.
 	New bool
-}
-
-// Pulse is the answer to a sign of life.
-type Pulse struct {
-	Now       store.Time // the engine's time
-	End       Position   // the end of the segment, without a stamp: End.Offset tells how far the caller is behind
-	Processes int        // that gave signs of life and have not left, silent ones included
-	Silent    []uint64   // at most MaxSilent
 }

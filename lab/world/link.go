@@ -22,6 +22,7 @@ type link struct {
 	ended  context.Context
 	end    context.CancelFunc
 	open   sync.WaitGroup // watches
+	cut    atomic.Bool
 
 	line Line
 	mu   sync.Mutex
@@ -68,6 +69,10 @@ func sizeOf(reply any) int {
 	return 0
 }
 
+// Cut makes nothing pass between a process and its server, in either direction, until it is called with false. What is under
+// way may have arrived, or not.
+func Cut(e sharedlog.Engine, cut bool) { e.(*engine).link.cut.Store(cut) }
+
 var errTimeout = errors.New("no reply")
 
 // outcome is what a server answers.
@@ -98,13 +103,13 @@ func call[T any](ctx context.Context, l *link, do func() (T, error)) (T, error) 
 	reply := make(chan outcome[T], 1)
 	go func() {
 		time.Sleep(there + l.line.Delay)
-		if lostRequest {
+		if lostRequest || l.cut.Load() {
 			return
 		}
 		var o outcome[T]
 		s.serve(l.id, n, trouble, func() { o.value, o.err = do() })
 		time.Sleep(back + l.line.Delay + l.carry(sizeOf(o.value)))
-		if !lostReply {
+		if !lostReply && !l.cut.Load() {
 			reply <- o
 		}
 	}()

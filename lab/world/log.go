@@ -255,7 +255,7 @@ func (p *pool) survivors() (all []sharedlog.Survivor) {
 		}
 	}
 	sharedlog.SortSurvivors(all)
-	return all[:min(len(all), sharedlog.MaxSilent)]
+	return all[:min(len(all), sharedlog.MaxPosts)]
 }
 
 // Post implements [sharedlog.Log].
@@ -290,37 +290,6 @@ func (l *log) Revive(ctx context.Context, from sharedlog.Position, snapshot []by
 		p.set(version{incarnation: s.next(from.Incarnation), run: s.run, origin: from, snapshot: snapshot, bytes: sharedlog.Header(0), until: p.until})
 		clear(p.posts)
 		return sharedlog.Position{Incarnation: p.incarnation}, nil
-	})
-}
-
-// Beat implements [sharedlog.Log].
-func (l *log) Beat(ctx context.Context, process uint64, at sharedlog.Position, silence time.Duration) (sharedlog.Pulse, error) {
-	return do(ctx, l, func(s *Server, p *pool) (sharedlog.Pulse, error) {
-		now := s.now()
-		p.live[process] = now
-		got := sharedlog.Pulse{Now: now, Processes: len(p.live)}
-		for other, last := range p.live {
-			if last <= now.Add(-silence) {
-				got.Silent = append(got.Silent, other)
-			}
-		}
-		slices.Sort(got.Silent)
-		got.Silent = got.Silent[:min(len(got.Silent), sharedlog.MaxSilent)]
-		if err := p.look(at); err != nil {
-			return got, err
-		}
-		got.End = sharedlog.Position{Incarnation: at.Incarnation, Segment: at.Segment, Offset: p.end()}
-		return got, nil
-	})
-}
-
-// Leave implements [sharedlog.Log].
-func (l *log) Leave(ctx context.Context, processes ...uint64) error {
-	return done(ctx, l, func(_ *Server, p *pool) error {
-		for _, process := range processes {
-			delete(p.live, process)
-		}
-		return nil
 	})
 }
 

@@ -34,7 +34,6 @@ type pool struct {
 	past   []version // of the last keepPast, oldest first
 	claims map[[2]int64]time.Time
 	posts  map[uint64]post
-	live   map[uint64]store.Time
 	watch  map[uint64][]chan struct{}
 }
 
@@ -93,12 +92,11 @@ func (s *Server) ConnectOver(line Line) sharedlog.Engine {
 func (s *Server) pool(name string) *pool {
 	p := s.pools[name]
 	if p == nil {
-		p = &pool{claims: map[[2]int64]time.Time{}, posts: map[uint64]post{}, live: map[uint64]store.Time{}, watch: map[uint64][]chan struct{}{}}
+		p = &pool{claims: map[[2]int64]time.Time{}, posts: map[uint64]post{}, watch: map[uint64][]chan struct{}{}}
 		s.pools[name] = p
 	}
 	if !p.until.IsZero() && !time.Now().Before(p.until) {
 		p.set(version{})
-		clear(p.live)
 	}
 	return p
 }
@@ -214,7 +212,6 @@ func (s *Server) flush() {
 		p.set(version{})
 		clear(p.claims)
 		clear(p.posts)
-		clear(p.live)
 	}
 }
 

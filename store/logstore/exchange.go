@@ -18,12 +18,13 @@ type flight struct {
 	batch    []*request
 	entry    []byte
 	sequence uint16
-	again    int   // sessions that are opened again in front of the requests, see rejoin
-	under    bool  // it is under way
-	done     bool  // it was applied, and the requests are answered; or they were answered without it
-	owes     bool  // it states what the log lacks, see repay
-	void     bool  // they were answered without it, and its fate is unknown
-	err      error // nobody carries it out
+	again    int           // sessions that are opened again in front of the requests, see rejoin
+	under    bool          // it is under way
+	done     bool          // it was applied, and the requests are answered; or they were answered without it
+	owes     bool          // it states what the log lacks, see repay
+	void     bool          // they were answered without it, and its fate is unknown
+	made     time.Duration // the uptime at which it was made
+	err      error         // nobody carries it out
 }
 
 // exchange has requests carried out: it appends an entry with them, applies it together with what others have appended,
@@ -250,7 +251,11 @@ func (st *state) write(add func([]replica.Request) []replica.Request) (err error
 	st.parts = st.rejoin(st.parts[:0])
 	f.again = len(st.parts)
 	st.parts = add(st.parts)
-	f.entry, err = st.writer.Append(f.entry[:0], st.rep, st.store.clock.Uptime(), st.parts)
+	st.mu.Lock()
+	st.writer.Alive = st.out == nil && !st.store.passive // what happened in an outage is stated first
+	st.mu.Unlock()
+	f.made = st.store.clock.Uptime()
+	f.entry, err = st.writer.Append(f.entry[:0], st.rep, f.made, st.parts)
 	f.sequence = st.writer.Sequence()
 	return err
 }
@@ -362,6 +367,9 @@ func (st *state) apply(e sharedlog.Entry) error {
 			st.abandon(did.Ops)
 		}
 	}
+	if core := st.rep.Pool(); core != nil && !st.store.passive {
+		core.Remember(st.mine)
+	}
 	if st.loaded { // otherwise old entries are read again, and load compares what waits
 		st.noteDecided(did.Decided, mine)
 		st.noteWake(mine)
@@ -412,6 +420,7 @@ func (st *state) diverged(process uint64) error {
 func (st *state) answer(did *replica.Applied) {
 	f := &st.flight
 	f.done, f.void = true, false
+	st.heard = st.out == nil
 	ops, errs := did.Ops, did.Errs[f.again:]
 	if len(f.batch) == 0 {
 		st.noteWaiting(ops)

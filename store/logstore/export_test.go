@@ -1,6 +1,9 @@
 package logstore
 
-import "github.com/sluicehq/sluice/store"
+import (
+	"github.com/sluicehq/sluice/internal/pool"
+	"github.com/sluicehq/sluice/store"
+)
 
 // Image returns the replica of a pool as bytes, and its place in the log.
 func (s *Store) Image(pool string) (image, at string) {
@@ -25,11 +28,24 @@ func (s *Store) Counts() (diverged, poisoned, lost, snapshots int64) {
 }
 
 // Open describes the requests that are granted, for failed tests.
-func (s *Store) Open(pool string) []store.Op {
+func (s *Store) Open(name string) []store.Op {
 	s.mu.Lock()
-	st := s.pools[pool]
+	st := s.pools[name]
 	s.mu.Unlock()
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.ownPlaces(st.rep.Now())
+	core := st.rep.Pool()
+	fresh, err := pool.New(core.Stated(), st.rep.Now())
+	if err != nil {
+		return nil
+	}
+	return fresh.Missing(core.View(), st.rep.Now(), 1, st.mine)
+}
+
+// Entries returns how many entries this process has written, up to 65,536.
+func (s *Store) Entries(pool string) int {
+	s.mu.Lock()
+	st := s.pools[pool]
+	s.mu.Unlock()
+	return int(st.writer.Sequence())
 }

@@ -238,9 +238,8 @@ func (st *state) owe() {
 	if more == nil || more.Pool() == nil || st.rep.Pool() == nil {
 		return
 	}
-	mine := func(session uint64) bool { return replica.ProcessOf(session) == st.process }
 	st.mu.Lock()
 	now, by := st.nowAt(st.store.clock.Uptime()), replica.SessionOf(st.process, max(st.lastSess, 1))
 	st.mu.Unlock()
-	st.owed = append(st.owed, st.rep.Pool().View().Missing(more.Pool().View(), now, by, mine)...)
+	st.owed = append(st.owed, st.rep.Pool().View().Missing(more.Pool().View(), now, by, st.mine)...)
 }

@@ -21,6 +21,7 @@ type state struct {
 	name     string
 	log      sharedlog.Log
 	process  uint64
+	mine     func(session uint64) bool
 	writer   *replica.Writer
 	life     context.Context // ends when the pool is no longer used
 	end      context.CancelFunc
@@ -73,8 +74,8 @@ type state struct {
 	found  sharedlog.Loaded // of the first load, without its bytes
 
 	posted []store.Op // that the log could not be told, see post
-	member member
-	out    *outage // nil while the log is in reach
+	heard  bool       // the log has heard of this process since the latest outage
+	out    *outage    // nil while the log is in reach
 
 	counts    counts
 	crowded   atomic.Bool
@@ -90,6 +91,7 @@ func newState(s *Store, name string, oneShot bool) *state {
 		collected: map[store.ID]store.Result{},
 		poison:    map[place]bool{}, late: map[uint64]store.Time{},
 	}
+	st.mine = func(session uint64) bool { return replica.ProcessOf(session) == process }
 	st.life, st.end = context.WithCancel(context.Background())
 	return st
 }

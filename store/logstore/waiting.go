@@ -264,27 +264,43 @@ func (st *state) pulse() {
 // appended.
 func (st *state) keepUp() {
 	st.remember(false) // it may be killed before it does so again
+	st.join()
 	kept := st.store.clock.Uptime()
-	for wrote := kept; sleep.For(st.life, st.beat()); {
-		if up := st.store.clock.Uptime(); up-wrote >= rememberEvery {
+	for wrote := kept; sleep.For(st.life, max(st.quietFor(), leastQuiet)); {
+		up := st.store.clock.Uptime()
+		if up-wrote >= rememberEvery {
 			st.remember(false)
 			wrote = up
 		}
-		st.mu.Lock()
-		m, ok := st.rep.Member(st.process)
-		quiet := !ok || st.nowAt(st.store.clock.Uptime()).Sub(m.Heard) >= st.store.touch/2
-		shares := st.memberOf() != 0
-		st.mu.Unlock()
-		if up := st.store.clock.Uptime(); up-kept >= keepEvery && st.keep() {
+		if up-kept >= keepEvery && st.keep() {
 			kept = up
 		}
-		switch {
-		case shares:
-			st.touch()
-		case quiet:
+		if st.join(); st.quietFor() < leastQuiet {
 			st.pulse()
 		}
 	}
+}
+
+const (
+	// leastQuiet is how long it looks away at least.
+	leastQuiet = 100 * time.Millisecond
+	// settleEvery is how often a process is heard of whose share is not settled yet.
+	settleEvery = time.Second
+)
+
+// quietFor returns how long this process need not be heard of.
+func (st *state) quietFor() time.Duration {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	every := st.store.touch
+	if st.out != nil {
+		return every
+	}
+	if is, m := st.rep.Share(st.process); is != 0 && !m.Settled {
+		every = min(every, settleEvery)
+	}
+	m, _ := st.rep.Member(st.process)
+	return every - st.nowAt(st.store.clock.Uptime()).Sub(m.Heard)
 }
 
 // Pools that nobody uses any more do not stay in the engine. One is kept for keepFor, or twice its longest window, after it was
@@ -310,16 +326,6 @@ func (st *state) keep() bool {
 	ctx, cancel := context.WithTimeout(st.life, st.patience())
 	defer cancel()
 	return st.log.Keep(ctx, at, unused) == nil
-}
-
-// beat returns how long keepUp waits. A member with a share is heard more often.
-func (st *state) beat() time.Duration {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.memberOf() != 0 {
-		return min(touchEvery, st.store.touch)
-	}
-	return st.store.touch
 }
 
 // tell tells sessions of this process that their requests were decided.

@@ -46,12 +46,6 @@ func works(t *testing.T, e *Engine) {
 	if err := l.Keep(t.Context(), at, time.Hour); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.Beat(t.Context(), 1, at, time.Minute); err != nil {
-		t.Error(err)
-	}
-	if err := l.Leave(t.Context(), 1); err != nil {
-		t.Error(err)
-	}
 	if names, whole, err := e.Pools(t.Context()); err != nil || !whole || !slices.Contains(names, "pool") {
 		t.Errorf("%q, %v, %v", names, whole, err)
 	}
@@ -106,7 +100,7 @@ func refused(t *testing.T, err, want error, says string) {
 
 // Rights are those that the package comment names.
 var Rights = strings.Fields(`+eval +evalsha +time +append +getrange +strlen +exists +get +set +del +rename +renamenx +pexpire +persist +pttl
-	+hmget +hset +hgetall +zadd +zcard +zrem +zrangebyscore +scan +publish +subscribe +unsubscribe
+	+hmget +hset +hgetall +scan +publish +subscribe +unsubscribe
 	+ping +hello +auth +select +client|setname +cluster|shards +cluster|slots +asking +info`)
 
 // user makes one of a server and returns the URL for it.

@@ -90,15 +90,6 @@ var postScript = newScript(now + `local fresh = redis.call('HSET', KEYS[1], ARGV
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return {t, redis.call('HGETALL', KEYS[1]), fresh}`)
 
-// beatScript keeps the time of a process. The set ends with the log.
-var beatScript = newScript(now + `redis.call('ZADD', KEYS[1], string.format('%.0f', t), ARGV[1])
-if redis.call('PTTL', KEYS[1]) < 0 then
-  local ttl = redis.call('PTTL', KEYS[3])
-  if ttl > 0 then redis.call('PEXPIRE', KEYS[1], ttl) end
-end
-return {t, redis.call('ZCARD', KEYS[1]), redis.call('STRLEN', KEYS[2]), redis.call('EXISTS', KEYS[3]),
-  redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', t - ARGV[2]), 'LIMIT', 0, ARGV[3])}`)
-
 // atGivenTime returns the script with its last argument instead of the server's clock.
 func (s *script) atGivenTime() *script {
 	return newScript(strings.Replace(s.source, "redis.call('TIME')", "{math.floor(ARGV[#ARGV] / 1000000), ARGV[#ARGV] % 1000000}", 1))

@@ -134,7 +134,7 @@ func (l *log) Keep(ctx context.Context, at sharedlog.Position, unused time.Durat
 		if h.incarnation != at.Incarnation || h.segment == at.Segment && !h.there || h.segment < at.Segment {
 			return l.fateIn(ctx, h, at)
 		}
-		keys := []string{l.head(), l.key("s:", h.incarnation, h.segment), l.live()}
+		keys := []string{l.head(), l.key("s:", h.incarnation, h.segment)}
 		if h.snapshot != "" {
 			keys = append(keys, l.snapshotKey(h.snapshot))
 		}

@@ -168,14 +168,6 @@ func (l *insideLog) Revive(_ context.Context, from sharedlog.Position, snapshot 
 	return run(l.outside, func(ctx context.Context) (sharedlog.Position, error) { return l.log.Revive(ctx, from, snapshot) })
 }
 
-func (l *insideLog) Beat(_ context.Context, process uint64, at sharedlog.Position, silence time.Duration) (sharedlog.Pulse, error) {
-	return run(l.outside, func(ctx context.Context) (sharedlog.Pulse, error) { return l.log.Beat(ctx, process, at, silence) })
-}
-
-func (l *insideLog) Leave(_ context.Context, processes ...uint64) error {
-	return runs(l.outside, func(ctx context.Context) error { return l.log.Leave(ctx, processes...) })
-}
-
 func (l *insideLog) channel(process uint64) string { return fmt.Sprint(l.name, " ", process) }
 
 func (l *insideLog) Publish(_ context.Context, processes ...uint64) error {
