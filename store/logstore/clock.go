@@ -11,6 +11,8 @@ import (
 type Clock struct {
 	Machine uint64               // names the machine since its latest boot
 	Uptime  func() time.Duration // advances also while the machine sleeps, and cannot be set
+	// after is [time.AfterFunc] of this clock; nil: that itself.
+	after func(d time.Duration, f func()) timer
 }
 
 // systemClock returns the clock of this machine. If the system does not tell which boot this is, the process counts as a
@@ -18,9 +20,9 @@ type Clock struct {
 func systemClock() Clock {
 	id := bootID()
 	if id == "" {
-		return Clock{rand.Uint64() | 1, uptime} //nolint:gosec // it names, it guards nothing
+		return Clock{rand.Uint64() | 1, uptime, preciseAfterFunc} //nolint:gosec // it names, it guards nothing
 	}
-	return Clock{hashOf(id), uptime}
+	return Clock{hashOf(id), uptime, preciseAfterFunc}
 }
 
 // hashOf is FNV-1a: a hash that is the same in all processes.

@@ -55,8 +55,8 @@ type state struct {
 	told      []store.ID          // of them, those that were decided since and have to be told
 	rung      map[uint64]struct{} // other processes that have to be woken
 	wakeAt    store.Time          // what the replica waits for, as other processes know it
-	timer     *time.Timer
-	timerAt   store.Time // 0: not set
+	timer     timer               // nil before it is needed
+	timerAt   store.Time          // 0: not set
 	looked    time.Duration
 	shot      int64 // size of the latest snapshot
 	shooting  bool  // one is being written

@@ -101,7 +101,7 @@ func (st *state) arm() {
 	st.timerAt = at
 	d := max(at.Sub(now), 0)
 	if st.timer == nil {
-		st.timer = time.AfterFunc(d, st.tick)
+		st.timer = st.store.clock.after(d, st.tick)
 		return
 	}
 	st.timer.Reset(d)
