@@ -54,6 +54,29 @@ func (e *estimate) took(at store.Time, up time.Duration) {
 	}
 }
 
+// headStart learns how much later than planned entries are stamped that are to show that a moment has come: the timer fires late, the
+// estimate lags behind, and the entry travels. So they are planned that much earlier.
+type headStart struct {
+	least   time.Duration // by which they were late
+	planned store.Time    // when the one under way was to be made; 0: none is
+}
+
+// mostAhead bounds the head start: another process appends an entry if this one is late.
+const mostAhead = grace
+
+// time returns the head start: less than the least delay, so that few entries are too early.
+func (s *headStart) time() time.Duration { return s.least * 3 / 4 }
+
+// took learns from an entry. The least delay is forgotten slowly.
+func (s *headStart) took(at store.Time) {
+	if s.planned == 0 {
+		return
+	}
+	late := min(max(at.Sub(s.planned), 0), mostAhead)
+	s.least = min(late, s.least+(late-s.least)/16)
+	s.planned = 0
+}
+
 var started = time.Now()
 
 // sinceStart returns how long this process has run, by the clock that shows more. The monotonic clock of package time

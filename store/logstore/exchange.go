@@ -18,12 +18,13 @@ type flight struct {
 	batch    []*request
 	entry    []byte
 	sequence uint16
-	again    int   // sessions that are opened again in front of the requests, see rejoin
-	under    bool  // it is under way
-	done     bool  // it was applied, and the requests are answered; or they were answered without it
-	owes     bool  // it states what the log lacks, see repay
-	void     bool  // they were answered without it, and its fate is unknown
-	err      error // nobody carries it out
+	made     time.Duration // the uptime
+	again    int           // sessions that are opened again in front of the requests, see rejoin
+	under    bool          // it is under way
+	done     bool          // it was applied, and the requests are answered; or they were answered without it
+	owes     bool          // it states what the log lacks, see repay
+	void     bool          // they were answered without it, and its fate is unknown
+	err      error         // nobody carries it out
 }
 
 // exchange has requests carried out: it appends an entry with them, applies it together with what others have appended,
@@ -221,7 +222,8 @@ func (st *state) write(add func([]replica.Request) []replica.Request) (err error
 	st.parts = st.rejoin(st.parts[:0])
 	f.again = len(st.parts)
 	st.parts = add(st.parts)
-	f.entry, err = st.writer.Append(f.entry[:0], st.rep, st.store.clock.Uptime(), st.parts)
+	f.made = st.store.clock.Uptime()
+	f.entry, err = st.writer.Append(f.entry[:0], st.rep, f.made, st.parts)
 	f.sequence = st.writer.Sequence()
 	return err
 }
@@ -368,9 +370,10 @@ func (st *state) answer(did *replica.Applied) {
 	f.done, f.void = true, false
 	up := st.store.clock.Uptime()
 	st.clock.took(st.rep.Now(), up)
-	if wake, _ := st.rep.Wake(); wake > st.rep.Now() && wake <= st.clock.now(up) {
+	if wake, _ := st.rep.Wake(); wake > st.rep.Now() && wake <= st.clock.now(f.made) {
 		st.clock = estimate{st.rep.Now(), up} // it was ahead
 	}
+	st.ahead.took(st.rep.Now())
 	ops, errs := did.Ops, did.Errs[f.again:]
 	if len(f.batch) == 0 {
 		st.noteWaiting(ops)
@@ -459,7 +462,9 @@ func (st *state) noteDecided(ids []store.ID, mine bool) {
 		switch process := replica.ProcessOf(id.Session); {
 		case process == st.process:
 			delete(st.waiting, id)
-			st.told = append(st.told, id)
+			if _, collects := st.collected[id]; !collects { // its caller is told when the grant is here
+				st.told = append(st.told, id)
+			}
 		case mine:
 			st.rung[process] = struct{}{}
 		}

@@ -47,6 +47,7 @@ type state struct {
 	mu       sync.Mutex // guards what follows
 	rep      *replica.Replica
 	clock    estimate
+	ahead    headStart
 	sessions map[uint64]*handle
 	lastSess uint64
 	waiting  map[store.ID]bool // requests of this process that were left waiting; true: spent with their grant
