@@ -20,7 +20,7 @@ func init() {
 	usedMemory = append(usedMemory, contender{nameUsed, openUsedMemory})
 	fileContenders = append(fileContenders, fileContender{nameUsed, 8, nil, openUsedFile})
 	usedRedis = append(usedRedis, redisContender{nameUsed, openUsedRedis})
-	openMachine, openContended = openUsedMachine, openUsedContended
+	openMachine, openContended, openBareContended = openUsedMachine, openUsedContended, openAsked
 }
 
 const inputTokens = "input_tokens"
@@ -169,7 +169,7 @@ resources:
 `, contendedRate)
 
 // openUsedContended opens a gate whose callers each have a name of their own.
-func openUsedContended(ctx context.Context, url string, _ int) (contenderGate, error) {
+func openUsedContended(ctx context.Context, url string, _ *ContendedRow) (contenderGate, error) {
 	gate, err := openConfigured(ctx, url, contendedConfig)
 	if err != nil {
 		return contenderGate{}, err
