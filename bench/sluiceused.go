@@ -20,6 +20,7 @@ func init() {
 	usedMemory = append(usedMemory, contender{nameUsed, openUsedMemory})
 	fileContenders = append(fileContenders, fileContender{nameUsed, 8, nil, openUsedFile})
 	usedRedis = append(usedRedis, redisContender{nameUsed, openUsedRedis})
+	openCrowd = openUsedCrowd
 	openMachine, openContended, openBareContended = openUsedMachine, openUsedContended, openAsked
 }
 
@@ -185,4 +186,22 @@ func openUsedContended(ctx context.Context, url string, _ *ContendedRow) (conten
 		}, nil
 	}
 	return contenderGate{acquire, gate.Close}, nil
+}
+
+// openUsedCrowd opens a gate, and has agents take a ticket each.
+func openUsedCrowd(ctx context.Context, url, config string, agents int) (func() error, error) {
+	gate, err := openConfigured(ctx, url, config)
+	if err != nil {
+		return nil, err
+	}
+	for i := range agents {
+		ticket, err := gate.Acquire(ctx, sluice.Request{Resource: resource, Agent: agentEach(i)})
+		if err == nil {
+			err = ticket.Close()
+		}
+		if err != nil {
+			return nil, errors.Join(err, gate.Close())
+		}
+	}
+	return gate.Close, nil
 }
