@@ -2,6 +2,7 @@ package replica
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/sluicehq/sluice/internal/sharedlog"
 	"github.com/sluicehq/sluice/store"
@@ -32,8 +33,11 @@ func (r *Replica) apply(e sharedlog.Entry) (done Applied) {
 		done.Err = ErrUndecodable
 	}
 	p, machine, reading := r.sender(&h, &done)
-	before := r.Now()
+	before, stamp := r.Now(), r.clock.stamp
 	now := r.clock.advance(e.Stamp, machine, reading, r.others(p))
+	if made := now.Sub(before) - time.Duration(max(r.clock.stamp-stamp, 0))*time.Microsecond; made > mostMade && before != 0 && r.pool != nil {
+		r.pool.Recollect(now)
+	}
 	r.pass(before, now, p)
 	if done.Err != nil {
 		return done

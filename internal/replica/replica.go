@@ -123,6 +123,9 @@ const (
 	// mostBack is how long before an entry what time alone brings can happen at the earliest. After a stall of the engine a
 	// grant must not lapse before its owner can have seen it.
 	mostBack = store.Time(250_000)
+	// mostMade is how much of its time the pool can make up at an entry without regard to grants that wait for their callers. Their
+	// time to do that went by before: the entry before this one was late itself.
+	mostMade = 250 * time.Millisecond
 	// mostSteps bounds what time brings before one entry.
 	mostSteps = 1 << 14
 )

@@ -421,6 +421,7 @@ func (st *state) answer(did *replica.Applied) {
 	f := &st.flight
 	f.done, f.void = true, false
 	st.heard = st.out == nil
+	st.ahead.took(st.rep.Now())
 	ops, errs := did.Ops, did.Errs[f.again:]
 	if len(f.batch) == 0 {
 		st.noteWaiting(ops)
@@ -509,7 +510,9 @@ func (st *state) noteDecided(ids []store.ID, mine bool) {
 		switch process := replica.ProcessOf(id.Session); {
 		case process == st.process:
 			delete(st.waiting, id)
-			st.told = append(st.told, id)
+			if _, collects := st.collected[id]; !collects { // its caller is told when the grant is here
+				st.told = append(st.told, id)
+			}
 		case mine:
 			st.rung[process] = struct{}{}
 		}

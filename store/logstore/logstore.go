@@ -101,6 +101,9 @@ func New(engine sharedlog.Engine, opts ...Option) *Store {
 	for _, o := range opts {
 		o(s)
 	}
+	if s.clock.after == nil {
+		s.clock.after = afterFunc
+	}
 	return s
 }
 

@@ -50,6 +50,7 @@ type state struct {
 	rep      *replica.Replica
 	loadedAt store.Time    // pool time when the log was first loaded
 	loadedUp time.Duration // the uptime then
+	ahead    headStart
 	sessions map[uint64]*handle
 	lastSess uint64
 	waiting  map[store.ID]bool // requests of this process that were left waiting; true: spent with their grant
@@ -61,8 +62,8 @@ type state struct {
 	keeper    uint64                // that the others wait for then
 	late      map[uint64]store.Time // processes that they do not wait for, and until when
 	wakeAt    store.Time            // what the replica waits for, as other processes know it
-	timer     *time.Timer
-	timerAt   store.Time // 0: not set
+	timer     timer                 // nil before it is needed
+	timerAt   store.Time            // 0: not set
 	looked    time.Duration
 	shot      int64         // size of the latest snapshot
 	shooting  bool          // one is being written

@@ -41,21 +41,24 @@ func (st *state) wake() (at store.Time, keeper uint64) {
 	return at, st.relied(replica.ProcessOf(session))
 }
 
-// due returns when this process has to append an entry so that time passes; 0: others see to it, or nothing waits for it.
-// The caller holds st.mu.
-func (st *state) due() store.Time {
+// due returns when this process has to make an entry so that time passes; 0: others see to it, or nothing waits for it. keeps
+// reports whether it is this one's turn. The caller holds st.mu.
+func (st *state) due() (at store.Time, keeps bool) {
 	wake, keeper := st.wake()
 	if wake == 0 {
-		return 0
+		return 0, false
 	}
 	wake = max(wake, st.rep.Now()+1)
 	switch {
 	case keeper == st.process:
-		return wake
+		if early := wake.Add(-st.ahead.time()); early > st.rep.Now() {
+			return early, true
+		}
+		return wake, true
 	case len(st.waiting) == 0:
-		return 0
+		return 0, false
 	}
-	return wake.Add(grace + time.Duration(st.process>>24)%grace)
+	return wake.Add(grace + time.Duration(st.process>>24)%grace), false
 }
 
 // noteWake has the keeper woken if an entry of this process has made the pool wait for an earlier time than before: its
@@ -86,7 +89,8 @@ func (st *state) arm() {
 		return
 	}
 	st.crowded.Store(st.isCrowded())
-	now, at := st.nowAt(st.store.clock.Uptime()), st.due()
+	now := st.nowAt(st.store.clock.Uptime())
+	at, _ := st.due()
 	if at == st.rep.Now()+1 {
 		at = now.Add(leastTick)
 	}
@@ -101,7 +105,7 @@ func (st *state) arm() {
 	st.timerAt = at
 	d := max(at.Sub(now), 0)
 	if st.timer == nil {
-		st.timer = time.AfterFunc(d, st.tick)
+		st.timer = st.store.clock.after(d, st.tick)
 		return
 	}
 	st.timer.Reset(d)
@@ -116,15 +120,21 @@ func (st *state) tick() {
 		return
 	}
 	up := st.store.clock.Uptime()
-	at := st.due()
+	at, keeps := st.due()
 	passes := at != 0 && at <= st.nowAt(up)
 	looks := !passes && len(st.waiting) > 0 && up-st.looked >= rounds
+	if passes && !keeps && up-st.looked >= grace { // the others have most probably gone on
+		passes, looks = false, true
+	}
 	if !passes && !looks {
 		st.arm()
 		st.mu.Unlock()
 		return
 	}
 	id := st.next()
+	if st.ahead.planned = 0; passes && keeps {
+		st.ahead.planned = at
+	}
 	st.running.Add(1)
 	st.mu.Unlock()
 	defer st.running.Done()
