@@ -78,7 +78,13 @@ func gathering(t *testing.T, n int) (*world.Server, []*survivor) {
 
 func join(t *testing.T, server *world.Server, machine uint64) *survivor {
 	engine := &stoppable{Engine: server.Connect()}
-	s := logstore.New(engine, logstore.WithClock(uptime(machine)))
+	s := joinOn(t, engine, machine)
+	s.engine = engine
+	return s
+}
+
+func joinOn(t *testing.T, engine sharedlog.Engine, machine uint64, opts ...logstore.Option) *survivor {
+	s := logstore.New(engine, append(opts, logstore.WithClock(uptime(machine)))...)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -90,7 +96,7 @@ func join(t *testing.T, server *world.Server, machine uint64) *survivor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &survivor{t, p, engine}
+	return &survivor{T: t, pool: p}
 }
 
 // takes asks n times and fails unless so many are granted, within a time.

@@ -111,13 +111,14 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 		h.session = replica.SessionOf(st.process, st.lastSess)
 	}
 	st.mu.Unlock()
+	recalled := st.recall()
 	r := st.newRequest()
 	r.Request = replica.Request{Kind: replica.Open, Session: h.session, Spec: &h.spec}
 	if err := st.do(ctx, r); err != nil {
 		return nil, st.lossError(err) // not recycled: the caller may have left
 	}
 	st.free(r)
-	if st.recalls(&spec) {
+	if st.misses(recalled, &spec) {
 		if err := st.ask(ctx, replica.Forget); err != nil {
 			return nil, st.lossError(err)
 		}
