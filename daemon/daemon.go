@@ -93,6 +93,7 @@ type Daemon struct {
 	book     *estimate.Book // outlives generations
 	users    proxy.Users    // outlives generations
 	draining atomic.Bool
+	served   atomic.Int64     // requests that have come, for WaitIdle
 	lent     *storeapi.Server // nil if the store is not lent
 	pulse    pulse
 
@@ -170,6 +171,7 @@ func (d *Daemon) Resources() []string {
 
 // ServeHTTP serves one request.
 func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	d.served.Add(1)
 	g := d.enter()
 	byHost := g.proxy.ByHost(r) || proxy.InterceptedOf(r) != nil
 	if d.lent != nil && !byHost && strings.HasPrefix(r.URL.Path, "/v1/store/") {
