@@ -64,12 +64,13 @@ func (b *body) settle(how ending, took time.Duration) {
 	if f.asked.Tokens && known {
 		amounts = f.spent(used)
 	}
-	if b.status/100 == 2 && how == complete {
+	if b.status/100 == 2 && how == complete && f.away.Believes() {
 		f.learn(used, took, amounts)
 	}
 	for _, a := range b.extra {
 		amounts = set(amounts, a.Unit, a.N)
 	}
+	amounts = f.away.Used(f.asked.Model, f.ask.Cost, amounts)
 	ticket := b.a.end()
 	if how == left && b.stream && !f.line.Sends() { // such a call holds no concurrency
 		t.leave(ticket, amounts, t.remaining(f.told.Model, took))
@@ -153,7 +154,7 @@ func (b *body) report(failed *provider.Observation) {
 	}
 	f := b.f
 	f.told.Verdict = failed.Verdict
-	answer := failed.Answer(f.t.Limits)
+	answer := f.away.Believe(failed.Answer(f.t.Limits))
 	answer.Status = b.status
 	_ = f.t.Gate.Observe(context.WithoutCancel(f.ctx), f.ask, answer)
 }
