@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, AsyncGenerator, Dict, List, Mapping, Optional, Tuple
 
 from ._errors import TimedOut
 from ._wire import Wire, _keep, _max_body, _stale
@@ -17,10 +17,14 @@ class AsyncWire:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._idle: List[Tuple[Connection, float]] = []
+        self._guard: Optional[AsyncGenerator[None, None]] = None
 
     async def call(self, method: str, path: str, body: Optional[Mapping[str, Any]] = None, extra: float = 0.0) -> Any:
         """As Wire.call."""
         head, data = self._wire.head(method, path, body)
+        if self._guard is None:
+            self._guard = self._until_the_loop_ends()
+            await self._guard.__anext__()
         within = self._wire.timeout + extra
         while True:
             conn, used = await self._take()
@@ -55,6 +59,14 @@ class AsyncWire:
             return await asyncio.wait_for(self._wire.aconnect(), self._wire.timeout), False
         except (OSError, asyncio.TimeoutError) as e:
             raise self._wire._unreachable(e, self._wire.timeout) from e
+
+    async def _until_the_loop_ends(self) -> AsyncGenerator[None, None]:
+        """asyncio.run ends the generators that are left over, and with this one the connections."""
+        try:
+            yield
+        finally:
+            self.close()
+            await asyncio.sleep(0)
 
     def close(self) -> None:
         idle, self._idle = self._idle, []

@@ -7,6 +7,7 @@ asynchronous HTTP clients do it. The daemon reads what is told: models, costs, l
 from __future__ import annotations
 
 import base64
+import logging
 import zlib
 from dataclasses import dataclass
 from typing import Any, Dict, Generator, List, Optional, Tuple, Union
@@ -16,10 +17,13 @@ from ._errors import NotFound
 from ._letter import is_secret
 from ._types import Headers, Json, header_items, plain_headers
 
+log = logging.getLogger("sluice")
+
 #: A response whose beginning is read before anybody gets it: the text of a refusal, or a JSON document, which comes at once.
 SMALL = 1 << 20
-#: How much of a response is told at a time.
-PIECE = 256 << 10
+#: How much of a response is held back until it is told, and how much is told at a time.
+HOLD = 256 << 10
+PIECE = 512 << 10
 #: How much of one is told at most.
 MOST = 64 << 20
 #: Bodies of requests that are longer, or that are no JSON, say nothing to the daemon.
@@ -101,10 +105,11 @@ def exchange(who: Who, request: Outline, seen: Any, unsent: Any) -> Steps:
     nothing remains to be told. ``seen(response)`` reads the beginning of one; ``unsent(error)`` tells that nothing was sent."""
     try:
         granted = yield Call("POST", "/v1/exchanges", opening(who, request), extra=PATIENCE if who.wait is None else who.wait, report=False)
-    except NotFound:
-        if who.resource:
+    except NotFound as e:
+        if who.resource or not e.detail.startswith("no resource has the address"):
             raise
-        return (yield Step("send")), None  # no resource has this address
+        log.debug("not gated: %s", e.detail)
+        return (yield Step("send")), None
     path = "/v1/exchanges/" + quote(granted["exchange"], safe="")
     while True:
         body: Optional[bytes] = None
@@ -126,12 +131,18 @@ def exchange(who: Who, request: Outline, seen: Any, unsent: Any) -> Steps:
             raise
         turn = Turn(path, begun)
         said: Json = {"status": begun.status, "headers": plain_headers(begun.headers)}
-        if body is not None:
-            said.update(turn.text(body), ended="complete")
+        pieces = turn.pieces(body or b"")
+        said.update(pieces.pop(0) if pieces else {})
+        if body is not None and not pieces:
+            said["ended"] = "complete"
         told = yield Call("POST", path + "/answer", said, extra=PATIENCE)
         if told.get("send_again"):
             yield Step("drop", response)
             continue
+        for piece in pieces:
+            yield Call("POST", path + "/body", piece)
+        if body is not None and "ended" not in said:
+            yield Call("POST", path + "/body", {"ended": "complete"})
         return response, None if body is not None else turn
 
 
@@ -148,38 +159,39 @@ class Turn:
         self._reads = self._reads and speaks(content_type(begun.headers))
         self.over = False
 
-    def text(self, piece: bytes) -> Json:
-        """A piece of the response as the daemon takes it."""
-        if self._unpack is not None and piece:
+    def pieces(self, body: bytes) -> List[Json]:
+        """A part of the response as the daemon takes it."""
+        if self._unpack is not None and body:
             try:
-                piece = self._unpack(piece)
+                body = self._unpack(body)
             except zlib.error:
-                piece, self._reads = b"", False
-        return {"body": in_json(piece)} if piece and self._reads else {}
+                body, self._reads = b"", False
+        if not self._reads:
+            return []
+        return [{"body": in_json(body[i : i + PIECE])} for i in range(0, len(body), PIECE)]
 
-    def feed(self, piece: bytes) -> Optional[Call]:
+    def feed(self, piece: bytes) -> List[Call]:
         """Takes the next bytes of the body."""
         if self.over or not self._reads or self._told >= MOST:
-            return None
+            return []
         self._held.append(bytes(piece))
         self._size += len(piece)
-        return self.flush() if self._size >= PIECE else None
+        return self._flush() if self._size >= HOLD else []
 
-    def flush(self) -> Call:
-        """Tells what was held back. Without anything it says that the response is still being read."""
-        said = self.text(b"".join(self._held))
+    def _flush(self) -> List[Call]:
+        pieces = self.pieces(b"".join(self._held))
         self._told += self._size
         self._held, self._size = [], 0
-        return Call("POST", self.path + "/body", said)
+        return [Call("POST", self.path + "/body", piece) for piece in pieces]
 
-    def end(self, how: str) -> Optional[Call]:
+    def end(self, how: str) -> List[Call]:
         """Ends it: ``complete``, ``left`` by who reads it, or ``broken``. Only the first call tells anything."""
         if self.over:
-            return None
+            return []
         self.over = True
-        said = self.text(b"".join(self._held))
-        self._held = []
-        return Call("POST", self.path + "/body", {**said, "ended": how})
+        calls = self._flush() or [Call("POST", self.path + "/body", {})]
+        last = calls.pop()
+        return [*calls, Call("POST", self.path + "/body", {**(last.body or {}), "ended": how})]
 
 
 def opening(who: Who, request: Outline) -> Json:

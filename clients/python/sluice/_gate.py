@@ -199,10 +199,13 @@ class Gate:
             raise
 
     async def atell(self, call: Call) -> Any:
-        """``tell`` for asyncio. A report is made also if the task is cancelled."""
-        if call.report and call.extra == 0.0:
-            return await asyncio.shield(self._atell(call))
-        return await self._atell(call)
+        """``tell`` for asyncio. What a cancelled task has to tell is told all the same, as the loop may end now."""
+        try:
+            return await self._atell(call)
+        except asyncio.CancelledError:
+            if call.report and call.body is not None and call.body.get("ended"):
+                self.tell(call)
+            raise
 
     async def _atell(self, call: Call) -> Any:
         client = self.client
@@ -242,24 +245,20 @@ class Reading:
         self._gate, self._turn, self._name = gate, turn, name
 
     def feed(self, piece: bytes) -> None:
-        call = self._turn.feed(piece)
-        if call is not None:
+        for call in self._turn.feed(piece):
             self._gate.tell(call)
 
     def end(self, how: str) -> None:
-        call = self._turn.end(how)
-        if call is not None:
+        for call in self._turn.end(how):
             self._gate._alive.over(self._name)
             self._gate.tell(call)
 
     async def afeed(self, piece: bytes) -> None:
-        call = self._turn.feed(piece)
-        if call is not None:
+        for call in self._turn.feed(piece):
             await self._gate.atell(call)
 
     async def aend(self, how: str) -> None:
-        call = self._turn.end(how)
-        if call is not None:
+        for call in self._turn.end(how):
             self._gate._alive.over(self._name)
             await self._gate.atell(call)
 
