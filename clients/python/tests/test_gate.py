@@ -16,6 +16,7 @@ CHUNK = json.dumps({"object": "chat.completion.chunk", "model": "gpt-4o", "choic
 WHOLE = {"object": "chat.completion", "model": "gpt-4o", "choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 50, "total_tokens": 150}}
 STREAM = f"data: {CHUNK}\n\n" * 10
 CALL = json.dumps({"model": "gpt-4o", "max_tokens": 100, "messages": [{"role": "user", "content": "hello"}]}).encode()
+STREAMED = CALL.replace(b"{", b'{"stream": true, ', 1)
 
 
 class Provider:
@@ -96,8 +97,8 @@ class AsyncPlain(Plain):
         super().drop(response)
 
 
-def outline(url: str, once: bool = False) -> Outline:
-    return Outline("POST", url, {"Content-Type": "application/json", "Authorization": "Bearer a-secret-key"}, CALL, once)
+def outline(url: str, once: bool = False, call: bytes = CALL) -> Outline:
+    return Outline("POST", url, {"Content-Type": "application/json", "Authorization": "Bearer a-secret-key"}, call, once)
 
 
 class Gated(Case):
@@ -109,12 +110,12 @@ class Gated(Case):
         self.gate = Gate("chats", client=self.client, agent="gated")
         self.addCleanup(self.gate.close)
 
-    def both(self, carrier: Plain) -> Tuple[Any, Optional[Reading]]:
-        return self.gate.send(outline(carrier.url), carrier)
+    def both(self, carrier: Plain, call: bytes = CALL) -> Tuple[Any, Optional[Reading]]:
+        return self.gate.send(outline(carrier.url, call=call), carrier)
 
     def abroad(self, carrier: AsyncPlain, *pieces: bytes, how: str = "complete") -> Any:
         async def run() -> Any:
-            response, rest = await self.gate.asend(outline(carrier.url), carrier)
+            response, rest = await self.gate.asend(outline(carrier.url, call=STREAMED if pieces else CALL), carrier)
             if rest is not None:
                 for piece in pieces:
                     await rest.afeed(piece)
@@ -157,7 +158,7 @@ class Gated(Case):
                 if asynchronous:
                     self.abroad(AsyncPlain(self.provider.url), *pieces, how=how)
                 else:
-                    response, rest = self.both(Plain(self.provider.url))
+                    response, rest = self.both(Plain(self.provider.url), STREAMED)
                     assert rest is not None
                     for piece in pieces:
                         rest.feed(piece)
@@ -167,8 +168,8 @@ class Gated(Case):
                 got = self.grown(before)
                 self.assertEqual(got["sent"], 1)
                 self.assertGreater(got["tokens"], 20, (asynchronous, how))
-                self.assertLess(got["tokens"], 100)
-                if how == "complete":
+                if how == "complete":  # else the provider may still be working on it
+                    self.assertLess(got["tokens"], 100)
                     self.assertEqual(got["in_flight"], 0)
 
     def test_the_daemon_says_when_to_send_again(self) -> None:
