@@ -168,10 +168,14 @@ class Gate:
 
     # asynchronous
 
+    async def found(self) -> None:
+        """Finds or starts the daemon without holding the loop up."""
+        if self._client is None:
+            await asyncio.get_running_loop().run_in_executor(None, lambda: self.client)
+
     async def asend(self, request: Outline, carrier: Carrier) -> Tuple[Any, Optional["Reading"]]:
         """``send`` for asyncio."""
-        if self._client is None:  # finding a daemon takes a moment, starting one more
-            await asyncio.get_running_loop().run_in_executor(None, lambda: self.client)
+        await self.found()
         steps = exchange(self.who(), request, carrier.seen, carrier.unsent)
         do = next(steps)
         turn = ""
