@@ -17,7 +17,7 @@ from typing import Any, Dict, Optional, Protocol, Tuple
 
 from ._awire import AsyncWire
 from ._client import Client
-from ._errors import Refused, RefusedNow, SluiceError, Unavailable
+from ._errors import Ended, NotFound, Refused, RefusedNow, SluiceError, Unavailable
 from ._exchange import Call, Outline, Seen, Step, Turn, Who, exchange
 from ._start import locate
 
@@ -163,7 +163,8 @@ class Gate:
         problem = sys.exc_info()[1]
         if not call.report and problem is not None:
             raise problem
-        log.warning("the gate does not know how a request went: %s", problem)
+        level = logging.DEBUG if isinstance(problem, (NotFound, Ended)) else logging.WARNING  # these know already
+        log.log(level, "the gate does not know how a request went: %s", problem)
         return {}
 
     # asynchronous
