@@ -57,7 +57,7 @@ release: ## static binaries, archives, checksums, bills of materials and a Homeb
 	$(GO) run ./scripts/release $(RELEASEFLAGS)
 
 # The same commit gives the same bytes everywhere (PACKAGESFLAGS='-version v0.1.0 -targets linux/amd64 -only wheels').
-packages: ## packages that bring the binary: wheels for Python, in dist
+packages: ## packages that bring the binary: wheels for Python and packages for npm, in dist
 	$(GO) run ./scripts/packages $(PACKAGESFLAGS)
 
 image: ## a container image of the binary for this machine (PODMAN=docker, IMAGE=sluice)

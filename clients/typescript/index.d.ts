@@ -409,3 +409,37 @@ export class GaveUp extends SluiceError {
 export class Unavailable extends SluiceError {}
 /** The daemon did not answer in time. */
 export class TimedOut extends Unavailable {}
+
+/** Who sends, and what for: what every adapter takes. */
+export interface GateOptions {
+  /** The resource; else the one of the configuration or the presets that has the address of the request. */
+  resource?: string | undefined;
+  /** Who sends; else `$SLUICE_AGENT`, else whom the token is for, or the login name. */
+  agent?: string | undefined;
+  class?: string | undefined;
+  user?: string | undefined;
+  tool?: string | undefined;
+  /** Label of the API key, as `sluice key NAME` prints it; never the key itself. */
+  key?: string | undefined;
+  /** How long a request may wait in all, resends included: the resource's `client_deadline` if it is not said, 600,000 at most. */
+  waitMs?: number | undefined;
+  emergency?: boolean | undefined;
+  /** The daemon to ask; else that of `$SLUICE_URL`, else one on this machine, which is started if none answers. */
+  client?: Client | undefined;
+  /** False starts no daemon, and throws {@link Unavailable} if none answers. So does `SLUICE_START=off`. */
+  start?: boolean | undefined;
+}
+
+export interface FetchOptions extends GateOptions {
+  /** What sends; else the global `fetch`. */
+  fetch?: ((input: any, init?: any) => Promise<any>) | undefined;
+}
+
+/**
+ * A `fetch` whose requests pass the gate: for `new OpenAI({ fetch })`, `createOpenAI({ fetch })`, axios, undici and any other client that
+ * takes one. A request waits for its turn, is sent by this process, and is sent again where the daemon says that it helps. Its response
+ * is settled when its body ends, is cancelled, or the signal fires. A request to an address that no resource has is sent as it is.
+ *
+ * It throws {@link RefusedNow} if the turn does not come in time and {@link Refused} if it never will.
+ */
+export function sluiceFetch(options?: string | FetchOptions): Fetch;

@@ -1,4 +1,4 @@
-// Command packages builds the packages that bring the binary to people without Go: wheels for Python. scripts/release
+// Command packages builds the packages that bring the binary to people without Go: wheels for Python and packages for npm. scripts/release
 // builds the binaries. The same commit gives the same bytes on every machine with the same Go.
 //
 //	go run ./scripts/packages -version v0.1.0
@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string) error {
 	version := flags.String("version", "", "such as v0.1.0; without it, the tag of this commit, else v0.0.0-REVISION")
 	dir := flags.String("out", "dist", "where to write")
 	targets := flags.String("targets", allTargets, "OS/ARCH, separated by commas")
-	only := flags.String("only", "", "build only these kinds of packages, separated by commas: wheels")
+	only := flags.String("only", "", "build only these kinds of packages, separated by commas: wheels, npm")
 	built := flags.Bool("built", false, "take the binaries that scripts/release has built in the same directory")
 	if err := flags.Parse(args); err != nil {
 		return err
