@@ -34,6 +34,7 @@ class Carrier(Protocol):
 
     def seen(self, response: Any) -> Seen:
         """The beginning of a response."""
+        ...
 
     def read(self, response: Any) -> Any:
         """Reads a response to its end and keeps it for the caller. It returns the body."""
@@ -43,6 +44,7 @@ class Carrier(Protocol):
 
     def unsent(self, error: BaseException) -> bool:
         """Whether the error says that nothing was sent."""
+        ...
 
 
 class Gate:

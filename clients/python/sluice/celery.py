@@ -8,26 +8,38 @@ A task that has to wait goes back to the broker and comes again when the gate sa
 from __future__ import annotations
 
 import random
-from typing import Any, Dict, Optional
-
-import celery
+from typing import TYPE_CHECKING, Any, Dict, Optional
 
 from ._errors import RefusedNow
 from ._limiter import Limiter
 from ._ticket import Ticket
 
+if TYPE_CHECKING:
+
+    class _Task:
+        """What of a task of Celery, which has no types, is used here."""
+
+        request: Any
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+        def retry(self, **how: Any) -> Exception: ...
+
+else:
+    from celery import Task as _Task
+
 __all__ = ["Task"]
 
 
-class Task(celery.Task):  # type: ignore[misc,unused-ignore]
+class Task(_Task):
     """``resource`` is what a task sends to, ``gate`` the other arguments of ``Limiter``. ``ticket`` is the turn of the task that runs, for ``answer`` and
     ``used`` of a task with ``bind=True``; it ends with the task. Waiting counts as a retry of Celery, and not against ``max_retries``."""
 
-    abstract = True
+    abstract: bool = True
     resource: str = ""
     gate: Dict[str, Any] = {}
     #: Seconds until a task comes again if the gate does not know when its turn is.
-    again = 5.0
+    again: float = 5.0
     _limiter: Optional[Limiter] = None
 
     @property

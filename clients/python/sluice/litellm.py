@@ -20,7 +20,7 @@ from ._ticket import Ticket
 
 __all__ = ["Handler", "handler"]
 
-log = logging.getLogger("sluice")
+_log = logging.getLogger("sluice")
 
 
 class Handler(CustomLogger):  # type: ignore[misc,unused-ignore]
@@ -59,7 +59,7 @@ class Handler(CustomLogger):  # type: ignore[misc,unused-ignore]
         except NotFound:
             self._tickets[call] = None
         except SluiceError as e:
-            log.warning("the call goes without a turn: %s", e)
+            _log.warning("the call goes without a turn: %s", e)
 
     def log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
         self._over(kwargs, 200, _headers(response_obj), None, response_obj)
@@ -88,7 +88,7 @@ class Handler(CustomLogger):  # type: ignore[misc,unused-ignore]
             ticket.answer(status if 100 <= status <= 599 else 0, headers, body)
             ticket.close(used or None)
         except SluiceError as e:
-            log.warning("ticket %s could not be ended: %s", ticket.id, e)
+            _log.warning("ticket %s could not be ended: %s", ticket.id, e)
 
 
 async def _aside(do: Any, *args: Any) -> None:
@@ -116,4 +116,4 @@ def _headers(response: Any) -> Dict[str, str]:
 
 
 #: The handler with the usual settings.
-handler = Handler()
+handler: Handler = Handler()

@@ -22,7 +22,7 @@ from ._ticket import Ticket
 
 __all__ = ["ConcurrencyLimiter"]
 
-log = logging.getLogger("sluice")
+_log = logging.getLogger("sluice")
 
 
 class ConcurrencyLimiter(AbstractConcurrencyLimiter):
@@ -50,4 +50,4 @@ def _close(ticket: Ticket) -> None:
     try:
         ticket.close()
     except SluiceError as e:
-        log.warning("ticket %s could not be ended: %s", ticket.id, e)
+        _log.warning("ticket %s could not be ended: %s", ticket.id, e)
