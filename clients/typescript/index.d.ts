@@ -443,3 +443,53 @@ export interface FetchOptions extends GateOptions {
  * It throws {@link RefusedNow} if the turn does not come in time and {@link Refused} if it never will.
  */
 export function sluiceFetch(options?: string | FetchOptions): Fetch;
+
+/** Options of {@link sluiceMiddleware}. */
+export interface MiddlewareOptions extends GateOptions {
+  /** What a call reserves until its usage is known, such as `{ input_tokens: 2000, output_tokens: 500 }`. */
+  units?: Record<string, number> | undefined;
+  /** The version of the SDK's models: `"v4"` of AI SDK 7 if it is not said, `"v3"` of AI SDK 6. */
+  specificationVersion?: "v3" | "v4" | undefined;
+}
+
+/**
+ * A middleware for `wrapLanguageModel` of the Vercel AI SDK. The resource is the one named like the provider if it is not said. The gate
+ * hears of tokens only when a call has ended; {@link sluiceFetch} tells it before, so prefer it where the provider takes a `fetch`.
+ */
+export function sluiceMiddleware(options?: MiddlewareOptions): {
+  specificationVersion: any;
+  wrapGenerate(options: any): Promise<any>;
+  wrapStream(options: any): Promise<any>;
+};
+
+/** Options of {@link sluiceProcessor}. */
+export interface WorkerOptions<Job = any> extends Omit<GateOptions, "resource" | "waitMs"> {
+  /** The resource of a job. */
+  resource: string | ((job: Job) => string);
+  model?: string | undefined;
+  units?: Record<string, number> | undefined;
+}
+
+/**
+ * A processor for a BullMQ worker, around your own. A job whose turn it is not is delayed by the wait from the gate, and the worker goes on
+ * with other jobs. The ticket comes as the fourth argument; call `ticket.answer` with the provider's response.
+ */
+export function sluiceProcessor<Job extends { moveToDelayed(timestamp: number, token?: string): Promise<void> }, Result>(
+  options: WorkerOptions<Job>,
+  processor: (job: Job, token: string | undefined, signal: any, ticket: Ticket) => Promise<Result>,
+): (job: Job, token?: string, signal?: any) => Promise<Result>;
+
+/** Options of {@link sluiceInterceptor}. */
+export interface ActivityOptions<Info = any> extends Omit<GateOptions, "resource" | "waitMs"> {
+  /** The resource of an activity. An activity without one needs no turn. */
+  resource: string | ((info: Info) => string | undefined);
+  model?: string | undefined;
+  units?: Record<string, number> | undefined;
+}
+
+/**
+ * An interceptor for `interceptors.activity` of a Temporal worker. An activity whose turn it is not fails with an `ApplicationFailure` of
+ * type `SluiceHeld` whose next retry delay is the wait from the gate: it takes no slot of the worker while it is held, but an attempt of
+ * its retry policy.
+ */
+export function sluiceInterceptor(options: ActivityOptions): (context: any) => { inbound: { execute(input: any, next: any): Promise<unknown> } };

@@ -106,7 +106,7 @@ func TestTypeScriptPackage(t *testing.T) {
 	do(t, app, "npm", "init", "-y")
 	node := "node-linux-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
 	do(t, app, "npm", append([]string{"install", "--ignore-scripts", "--no-audit", "--no-fund", tarball, node + "@" + oldNode}, fromNPM...)...)
-	same(t, filepath.Join(app, "node_modules/@sluicehq/client/LICENSE"), "../../LICENSE")
+	same(t, filepath.Join(app, "node_modules/@sluicehq/sluice/LICENSE"), "../../LICENSE")
 	tool := func(name string, args ...string) {
 		t.Helper()
 		do(t, app, filepath.Join(app, "node_modules", ".bin", name), args...)
@@ -122,7 +122,7 @@ func TestTypeScriptPackage(t *testing.T) {
 	}
 	const program = "if (new sluice.Client({ url: 'http://127.0.0.1:1' }).url !== 'http://127.0.0.1:1') process.exit(1)"
 	for _, node := range []string{"node", filepath.Join(app, "node_modules", node, "bin", "node")} {
-		do(t, app, node, "--input-type=module", "-e", "import * as sluice from '@sluicehq/client'; "+program)
-		do(t, app, node, "--input-type=commonjs", "-e", "const sluice = require('@sluicehq/client'); "+program)
+		do(t, app, node, "--input-type=module", "-e", "import * as sluice from '@sluicehq/sluice'; "+program)
+		do(t, app, node, "--input-type=commonjs", "-e", "const sluice = require('@sluicehq/sluice'); "+program)
 	}
 }

@@ -49,7 +49,7 @@ class Client {
     };
     const ticket = new Ticket(this, await this._call("POST", "/v1/tickets", body, { extraMs: wait, signal }), explicit);
     if (signal?.aborted) {
-      await this.#end(ticket, false); // it came after nobody wanted it any more
+      await this._end(ticket, false); // it came after nobody wanted it any more
       throw signal.reason;
     }
     return ticket;
@@ -61,7 +61,7 @@ class Client {
     try {
       return await fn(ticket);
     } finally {
-      await this.#end(ticket, ticket.sent);
+      await this._end(ticket, ticket.sent);
     }
   }
 
@@ -100,7 +100,7 @@ class Client {
   }
 
   // What was done with a ticket is worth more than its end, so a failure is only told: it lapses by itself.
-  async #end(ticket, sent) {
+  async _end(ticket, sent) {
     try {
       await (sent ? ticket.close() : ticket.cancel());
     } catch (e) {

@@ -43,10 +43,16 @@ function outline(input, init) {
   };
 }
 
-/** Whether a request goes through a gate in any case, as those of a command of `sluice run` do. */
+/**
+ * Whether a request goes through a gate in any case, as those of a command of `sluice run` do: it is sent to the run's gate, or the run
+ * decrypts what goes to its host, and this Node reads the proxy variables.
+ */
 function passesAnyway(url) {
   try {
     const u = new URL(url);
+    const { SLUICE_DECRYPTED: hosts, NODE_USE_ENV_PROXY: proxies } = process.env;
+    const [major, minor] = process.versions.node.split(".").map(Number);
+    if (hosts && proxies === "1" && (major >= 24 || (major === 22 && minor >= 21)) && hosts.split(",").includes(`${u.hostname}:${u.port || 443}`)) return true;
     return u.pathname.startsWith("/@") && ["127.0.0.1", "localhost", "[::1]"].includes(u.hostname);
   } catch {
     return true; // fetch says what is wrong with it
