@@ -114,10 +114,28 @@ func serve(t *testing.T, home string, args ...string) string {
 	return fmt.Sprint(said.Listen)
 }
 
+// again uses a gate whose daemon has ended because it was idle.
+const again = `
+import os, threading; os.environ.pop("SLUICE_URL", None)
+import sluice, sluice._start as s
+from sluice._exchange import Call
+s.IDLE, s._listens_on_tcp = "1s", lambda: False
+gate, ask = sluice.Gate(), Call("GET", "/v1/status", report=False)
+gate.tell(ask)
+for _ in range(600):
+    if not s._listens(s.socket_path()):
+        break
+    threading.Event().wait(0.1)
+else:
+    raise SystemExit("the daemon does not end")
+gate.tell(ask)
+print(gate.client.url)
+`
+
 // In an environment with the wheel alone, the command runs under both names and as a module, and the client starts a daemon of its
 // own, which others find.
 func TestWheelInAFreshEnvironment(t *testing.T) {
-	bin, home := environment(t), t.TempDir()
+	bin, home := environment(t, "uv==0.13.8"), t.TempDir()
 	sockets, err := os.MkdirTemp("", "sluice") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
@@ -133,10 +151,17 @@ func TestWheelInAFreshEnvironment(t *testing.T) {
 	if out := do(t, env, python, "-c", "import sluice; print(sluice.__version__)"); out != "1.2.3" {
 		t.Errorf("the client is %s", out)
 	}
+	file, _ := wheel()
+	if out := do(t, env, filepath.Join(bin, "uv"), "tool", "run", "--offline", "--from", file, "sluice-gate", "version"); !strings.HasSuffix(out, do(t, env, filepath.Join(bin, "sluice"), "version")) {
+		t.Errorf("uvx runs %s", out)
+	}
 	const start = "import os; os.environ.pop('SLUICE_URL', None)\nimport sluice, sluice._start as s; s.IDLE = '2s'; s._listens_on_tcp = lambda: False\nc = sluice.Gate().client; print(c.url, len(c.status()['resources']))"
 	one, two := do(t, env, python, "-c", start), do(t, env, python, "-c", start)
 	if !strings.HasPrefix(one, "unix:"+sockets) || one != two {
 		t.Errorf("started %s, then %s", one, two)
+	}
+	if out := do(t, env, python, "-c", again); !strings.HasPrefix(out, "unix:"+sockets) {
+		t.Errorf("a daemon that has ended is not started again: %s", out)
 	}
 	off := append(env, "SLUICE_START=off", "XDG_RUNTIME_DIR="+t.TempDir())
 	if out, err := try(t, off, python, "-c", start); err == nil || !strings.Contains(out, "Unavailable") || !strings.Contains(out, "sluice serve") {
