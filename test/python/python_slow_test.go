@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -98,20 +99,19 @@ func environment(t *testing.T, packages ...string) string {
 	return filepath.Join(dir, "bin")
 }
 
+var address = regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+`)
+
 // serve starts a command of sluice that listens, and returns its address.
 func serve(t *testing.T, home string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(sluiceBinary, append(args, "--listen", "127.0.0.1:0", "--json")...)
+	cmd := exec.Command(sluiceBinary, append(args, "--listen", "127.0.0.1:0")...)
 	cmd.Env = built.Env(home)
 	line, _ := built.Serve(t, cmd)
-	var said struct{ Listen any }
-	if err := json.Unmarshal(line, &said); err != nil {
+	at := address.Find(line)
+	if at == nil {
 		t.Fatalf("%v says %q", args, line)
 	}
-	if list, ok := said.Listen.([]any); ok {
-		return list[0].(string)
-	}
-	return fmt.Sprint(said.Listen)
+	return string(at)
 }
 
 // again uses a gate whose daemon has ended because it was idle.
