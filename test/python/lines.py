@@ -139,7 +139,7 @@ class Lines(unittest.TestCase):
         how = {"model": "openai/gpt-4o", "messages": MESSAGES, "api_base": URL, "api_key": "k"}
         litellm.completion(**how)
         asyncio.run(self.acompletion(how))
-        self.until(lambda: self.state()["in_flight"] == self.before["in_flight"])
+        self.until(lambda: self.state()["in_flight"] <= self.before["in_flight"])
         self.sent(2)
 
     async def acompletion(self, how: Dict[str, Any]) -> None:
@@ -179,8 +179,8 @@ class Lines(unittest.TestCase):
 
         llm = self.run_line("LlamaIndex", OpenAI=mock)["llm"]
         llm.complete("hello")
-        asyncio.run(llm.acomplete("hello"))
-        self.sent(2, tokens=False)
+        asyncio.run(llm.acomplete("hello"))  # which asks twice: this model calls complete
+        self.sent(3, tokens=False)
 
     def test_pydantic_ai(self) -> None:
         from pydantic_ai import Agent

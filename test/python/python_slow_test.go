@@ -215,7 +215,7 @@ func TestTheRealPackages(t *testing.T) {
 			both.Wait()
 			var stats struct {
 				Accepted, Throttled int
-				ByAgent             map[string]struct{ Accepted int } `json:"by_agent"`
+				ByAgent             map[string]int `json:"by_agent"`
 			}
 			resp, err := http.Get(provider + "/_mock/stats") //nolint:noctx // a test
 			if err != nil {
@@ -227,7 +227,7 @@ func TestTheRealPackages(t *testing.T) {
 				t.Fatalf("%v: %s", err, text)
 			}
 			t.Logf("%d accepted, %d throttled", stats.Accepted, stats.Throttled)
-			if stats.Accepted != 200 || stats.Throttled > c.most {
+			if stats.Accepted != 200 || stats.ByAgent["langchain"] < 100 || stats.ByAgent["openai"] < 100 || stats.Throttled > c.most {
 				t.Errorf("%s", text)
 			}
 		})
