@@ -157,6 +157,9 @@ func (g *Gate) connect(ctx context.Context, r *resource, spec store.Spec) (err e
 		r.watched = can.Watcher.Watches()
 	}
 	r.tellOutages()
+	if r.events != nil {
+		tellNotices(r.pool, r.emit)
+	}
 	r.waiters.waiting = map[uint64]*waiter{}
 	r.pool.Watch(r.waiters.decided)
 	return nil

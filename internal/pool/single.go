@@ -285,6 +285,7 @@ func (p *Pool) closeOne(op *store.Op) bool {
 			in.refs--
 		}
 	}
+	p.remember(tk)
 	// As end.
 	o.inFlight--
 	o.wheel.remove(p, tk)
