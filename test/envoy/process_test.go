@@ -1,6 +1,6 @@
-//go:build slow && linux
+//go:build slow
 
-package envoy_test
+package envoy
 
 import (
 	"bufio"
@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/built"
 	"github.com/sluicehq/sluice/internal/proctest"
 )
 
@@ -25,7 +27,7 @@ import (
 const processed = `
 static_resources:
   listeners:
-  - address: {socket_address: {address: 127.0.0.1, port_value: %d}}
+  - address: {socket_address: {address: 127.0.0.1, port_value: %s}}
     filter_chains:
     - filters:
       - name: http
@@ -70,7 +72,9 @@ func TestEnvoyHoldsRequestsAndReadsUsage(t *testing.T) {
 	envoy := run(t, filepath.Join(root, "scripts", "need-envoy"))
 	sluice := filepath.Join(t.TempDir(), "sluice")
 	run(t, "go", "build", "-tags=grpcnotrace", "-o", sluice, "../../cmd/sluice")
-	mock := started(t, regexp.MustCompile(`listens on http://127\.0\.0\.1:([0-9]+)`), sluice, "mock", "openai", "--listen", "127.0.0.1:0", "--latency", "50ms", "--concurrency", "2")[1]
+	mock := freePort(t)
+	mocked := exec.Command(sluice, "mock", "openai", "--listen", "127.0.0.1:"+mock, "--latency", "50ms", "--concurrency", "2", "--json")
+	built.Serve(t, mocked)
 	const requests = 24
 	config := filepath.Join(t.TempDir(), "sluice.yaml")
 	text := fmt.Sprintf(`presets: off
@@ -87,25 +91,19 @@ resources:
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	gate := started(t, regexp.MustCompile(`(?s)listening on (http://127\.0\.0\.1:[0-9]+).*Envoy's rate limit service is on 127\.0\.0\.1:([0-9]+)`), sluice,
-		"serve", "--config", config, "--store", "mem:", "--listen", "127.0.0.1:0", "--envoy-listen=127.0.0.1:0")
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := free.Addr().(*net.TCPAddr).Port
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
+	api := "127.0.0.1:" + freePort(t)
+	asked := started(t, regexp.MustCompile(`Envoy's rate limit service is on 127\.0\.0\.1:([0-9]+)`), sluice,
+		"serve", "--config", config, "--store", "mem:", "--listen", api, "--envoy-listen=127.0.0.1:0")[1]
+	gate, port := "http://"+api, freePort(t)
 	file := filepath.Join(t.TempDir(), "envoy.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, processed, port, mock, gate[2]), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, processed, port, mock, asked), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	started(t, regexp.MustCompile("starting main dispatch loop"), envoy, "-c", file, "--use-dynamic-base-id", "--concurrency", "2")
 
 	post := func(ctx context.Context, more string) *http.Response {
 		body := `{"model":"gpt-5","messages":[{"role":"user","content":"hi"}]` + more + `}`
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://127.0.0.1:%d/v1/chat/completions", port), strings.NewReader(body))
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1:"+port+"/v1/chat/completions", strings.NewReader(body))
 		if err != nil {
 			t.Error(err)
 			return nil
@@ -143,18 +141,18 @@ resources:
 		})
 	}
 	wait.Wait()
-	if used := level(t, gate[1], "input"); used != tokens || used == 0 {
+	if used := level(t, gate, "input"); used != tokens || used == 0 {
 		t.Errorf("%d tokens are charged, the provider says %d", used, tokens)
 	}
 
 	const stream = `,"stream":true,"stream_options":{"include_usage":true}`
-	before := level(t, gate[1], "input")
+	before := level(t, gate, "input")
 	if resp := post(t.Context(), stream); resp != nil {
 		lines, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		m := regexp.MustCompile(`"prompt_tokens":([0-9]+)`).FindSubmatch(lines)
-		if err != nil || m == nil || fmt.Sprint(level(t, gate[1], "input")-before) != string(m[1]) {
-			t.Errorf("%d tokens are charged, the stream says %s (%v)", level(t, gate[1], "input")-before, m, err)
+		if err != nil || m == nil || fmt.Sprint(level(t, gate, "input")-before) != string(m[1]) {
+			t.Errorf("%d tokens are charged, the stream says %s (%v)", level(t, gate, "input")-before, m, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -166,7 +164,7 @@ resources:
 		_ = resp.Body.Close()
 	}
 	cancel()
-	for end := time.Now().Add(20 * time.Second); level(t, gate[1], "places") != 0; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); level(t, gate, "places") != 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("an abandoned stream keeps its place")
 		}
@@ -179,6 +177,18 @@ resources:
 			t.Errorf("%d %v %s", resp.StatusCode, resp.Header, text)
 		}
 	}
+}
+
+// freePort returns a port where nobody listens.
+func freePort(t *testing.T) string {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = free.Close() }()
+	_, port, _ := net.SplitHostPort(free.Addr().String())
+	return port
 }
 
 // level is what is used of a limit.
