@@ -95,6 +95,7 @@ test-all: test golangci race-large faults-check bench-check store-suites page ##
 	SLUICE_STRICT=1 $(MAKE) hosts
 	scripts/need-prometheus && $(GO) test -count=1 -tags slow ./test/monitor
 	scripts/need-node && scripts/need-python && $(GO) test -count=1 -timeout 20m -tags slow -run Package ./test/clients
+	scripts/need-python && $(GO) test -count=1 -timeout 30m -tags slow ./test/python
 	scripts/need-install-tools && $(GO) test -count=1 -timeout 90m -tags slow ./test/install
 	$(GO) test -count=1 -tags slow -run 'Groff|Systemd|DemoComesOut' ./cmd/sluice ./internal/service
 	scripts/need-node && $(GO) test -count=1 -timeout 20m -tags slow -run 'Codex|ThreeMinutes' ./test/sdk

@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 # Modules that need another package. They are imported when they are used: sluice.httpx.Transport().
-_adapters = ("aiohttp", "airflow", "celery", "httpx", "httpx2", "langchain", "litellm", "llamaindex", "pydantic_ai", "requests", "temporal")
+_adapters = ("aiohttp", "celery", "httpx", "httpx2", "langchain", "litellm", "llamaindex", "pydantic_ai", "requests", "temporal")
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ import base64
 import logging
 import zlib
 from dataclasses import dataclass
-from typing import Any, Dict, Generator, List, Optional, Tuple, Union
+from typing import Any, Dict, Generator, List, Optional, Set, Tuple, Union
 from urllib.parse import quote
 
 from ._errors import NotFound
@@ -18,6 +18,8 @@ from ._letter import is_secret
 from ._types import Headers, Json, header_items, plain_headers
 
 log = logging.getLogger("sluice")
+
+_ungated: Set[str] = set()  # addresses that were told of
 
 #: A response whose beginning is read before anybody gets it: the text of a refusal, or a JSON document, which comes at once.
 SMALL = 1 << 20
@@ -108,7 +110,10 @@ def exchange(who: Who, request: Outline, seen: Any, unsent: Any) -> Steps:
     except NotFound as e:
         if who.resource or not e.detail.startswith("no resource has the address"):
             raise
-        log.debug("not gated: %s", e.detail)
+        site = "/".join(request.url.split("/")[:3])
+        if site not in _ungated and len(_ungated) < 1000:
+            _ungated.add(site)
+            log.warning("requests to %s are not gated: no resource of the gate has this address", site)
         return (yield Step("send")), None
     path = "/v1/exchanges/" + quote(granted["exchange"], safe="")
     while True:

@@ -17,7 +17,7 @@ from typing import Any, Dict, Optional, Protocol, Tuple
 
 from ._awire import AsyncWire
 from ._client import Client
-from ._errors import Refused, RefusedNow, SluiceError, Unavailable
+from ._errors import Ended, NotFound, Refused, RefusedNow, SluiceError, Unavailable
 from ._exchange import Call, Outline, Seen, Step, Turn, Who, exchange
 from ._start import locate
 
@@ -34,6 +34,7 @@ class Carrier(Protocol):
 
     def seen(self, response: Any) -> Seen:
         """The beginning of a response."""
+        ...
 
     def read(self, response: Any) -> Any:
         """Reads a response to its end and keeps it for the caller. It returns the body."""
@@ -43,6 +44,7 @@ class Carrier(Protocol):
 
     def unsent(self, error: BaseException) -> bool:
         """Whether the error says that nothing was sent."""
+        ...
 
 
 class Gate:
@@ -163,15 +165,20 @@ class Gate:
         problem = sys.exc_info()[1]
         if not call.report and problem is not None:
             raise problem
-        log.warning("the gate does not know how a request went: %s", problem)
+        level = logging.DEBUG if isinstance(problem, (NotFound, Ended)) else logging.WARNING  # these know already
+        log.log(level, "the gate does not know how a request went: %s", problem)
         return {}
 
     # asynchronous
 
+    async def found(self) -> None:
+        """Finds or starts the daemon without holding the loop up."""
+        if self._client is None:
+            await asyncio.get_running_loop().run_in_executor(None, lambda: self.client)
+
     async def asend(self, request: Outline, carrier: Carrier) -> Tuple[Any, Optional["Reading"]]:
         """``send`` for asyncio."""
-        if self._client is None:  # finding a daemon takes a moment, starting one more
-            await asyncio.get_running_loop().run_in_executor(None, lambda: self.client)
+        await self.found()
         steps = exchange(self.who(), request, carrier.seen, carrier.unsent)
         do = next(steps)
         turn = ""

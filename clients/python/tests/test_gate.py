@@ -40,7 +40,7 @@ class Provider:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, *_: Any) -> None:
+            def log_message(self, format: str, *args: Any) -> None:
                 pass
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -180,6 +180,15 @@ class Gated(Case):
             response = self.abroad(carrier) if isinstance(carrier, AsyncPlain) else self.both(carrier)[0]
             self.assertEqual((response.status, carrier.dropped, len(self.provider.got)), (200, 1, 2))
 
+    def test_a_retry_of_an_sdk(self) -> None:
+        before = self.used()
+        for n in ("0", "1"):
+            self.provider.responses = [(200, {"Content-Type": "application/json"}, json.dumps(WHOLE).encode())]
+            request = Outline("POST", self.provider.url, {"Content-Type": "application/json", "x-stainless-retry-count": n}, CALL)
+            self.gate.send(request, Plain(self.provider.url))
+        got = self.grown(before)
+        self.assertEqual((got["sent"], got["retried"]), (2, 1))
+
     def test_errors(self) -> None:
         before = self.used()
         with self.assertRaises(ConnectionRefusedError):
@@ -210,8 +219,9 @@ class Gated(Case):
         anywhere = Gate(client=self.client)
         for _ in range(2):
             self.provider.responses.append((200, {"Content-Type": "application/json"}, b"{}"))
-        response, rest = anywhere.send(outline(self.provider.url), Plain(self.provider.url))
-        self.assertEqual((response.status, rest), (200, None))
+        with self.assertLogs("sluice", "WARNING") as told:
+            response, rest = anywhere.send(outline(self.provider.url), Plain(self.provider.url))
+        self.assertEqual((response.status, rest, len(told.output)), (200, None, 1))
         response.close()
         self.abroad(AsyncPlain(self.provider.url))
 
