@@ -53,7 +53,6 @@ type passing struct {
 	resource string
 	request  *http.Request
 	body     []byte
-	stripped bool // the sender's headers were removed
 
 	turn  chan struct{}       // closed when it is the request's turn
 	heard chan *http.Response // the beginning of the response
