@@ -167,7 +167,7 @@ tokens; 69 the store cannot be reached, or the address is taken; 78 bad configur
 			return err
 		}
 		defer scaling()
-		limiting, err := s.limit(cmd.Context(), envoy)
+		limiting, err := s.limit(cmd.Context(), envoy, d)
 		if err != nil {
 			return err
 		}
