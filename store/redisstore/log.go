@@ -325,7 +325,7 @@ func (l *log) create(ctx context.Context, now store.Time) (bool, error) {
 	}
 	incarnation := uint64(max(now, 1))
 	reply, err := l.run(ctx, createScript, []string{l.head(), l.key("s:", incarnation, 0), l.posts()},
-		format, strconv.FormatUint(incarnation, 10), rueidis.BinaryString(sharedlog.Header(0)))
+		format, strconv.FormatUint(incarnation, 10), rueidis.BinaryString(sharedlog.Header(0)), millis(sharedlog.KeepNew))
 	if err != nil {
 		return false, err
 	}
