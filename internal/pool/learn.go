@@ -22,7 +22,7 @@ func (p *Pool) observe(op *store.Op) {
 		p.countAnswer(who.model, op)
 		p.learn(op, who, p.now, nil)
 		if !op.Force {
-			p.judge(op, who, p.since(op.Scope, who), 0)
+			p.pausesAnswered(op, who, p.since(op.Scope, who), 0)
 			if op.Verdict == store.VerdictThrottled {
 				p.unbrief(&who)
 			}

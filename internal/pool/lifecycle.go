@@ -122,7 +122,7 @@ func (p *Pool) renew(i int) {
 	if op.TTL > 0 && op.TTL <= store.MaxTTL {
 		tk.ttl = op.TTL.Microseconds()
 	}
-	if p.fits(tk) && p.pausesAllow(tk.who.model, tk.who.key).OK {
+	if (view{Pool: p}).judge(tk).goes {
 		p.grant(t, tk, true)
 		p.hold(t, tk, op)
 		return
@@ -160,11 +160,14 @@ func (p *Pool) answer(op *store.Op) {
 			p.changed(c)
 		}
 	}
-	p.judged(tk, op.Verdict)
+	p.countOutcome(tk, op.Verdict)
 	p.served(op, tk.who.key)
 	p.countAnswer(tk.who.model, op)
+	if op.Verdict == store.VerdictOK && len(op.Observed) == 0 && p.firstGate == 0 {
+		return // it says nothing but that the request has arrived
+	}
 	p.learn(op, tk.who, tk.granted, tk)
-	if !op.Force && p.judge(op, tk.who, tk.granted, t) {
+	if !op.Force && p.pausesAnswered(op, tk.who, tk.granted, t) {
 		p.unexplained(tk, op.Scope&store.Shared)
 	}
 }

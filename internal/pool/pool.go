@@ -1,10 +1,8 @@
 // Package pool is the state machine of a pool. It decides which requests are granted, charges them to limits, queues
 // the others, and handles pauses, leases and members.
 //
-// A store calls Step with a batch of operations and the current time. Nothing here reads a clock. The same code runs for
-// every store. All state is flat records in slabs, see package flat.
-//
-// Apply handles every case. Step takes a short way with the same outcome where nothing waits, see single.go.
+// A store calls Apply with a batch of operations and the current time. Nothing here reads a clock. The same code runs for
+// every store. All state is flat records in slabs, see package flat. Whether a request may go is decided in judge.go.
 package pool
 
 import (
@@ -64,9 +62,11 @@ type Pool struct {
 
 	replica
 
-	batch   []store.Op // being applied, or applied last
-	decided []store.ID // waiting tickets decided in this step that no op asked about
-	next    int32      // waiting ticket that set wake, see Next
+	verdict verdict               // the latest
+	found   [store.MaxLimits]kept // its list of what policies keep
+	batch   []store.Op            // being applied, or applied last
+	decided []store.ID            // waiting tickets decided in this step that no op asked about
+	next    int32                 // waiting ticket that set wake, see Next
 }
 
 // once holds the state that a pool has exactly once.
@@ -250,6 +250,9 @@ func (p *Pool) anyKnown() bool {
 func (p *Pool) Apply(now store.Time, ops []store.Op) {
 	p.begin(now, len(ops) > 0)
 	p.carryOut(ops)
+	if p.hashing {
+		p.hashStep(ops)
+	}
 }
 
 // begin moves the pool to time now: it expires tickets and drops stale pauses. heard says that the step has operations.
@@ -302,8 +305,8 @@ func (p *Pool) carryOut(ops []store.Op) {
 // Now returns the time of the latest step.
 func (p *Pool) Now() store.Time { return store.Time(p.now) }
 
-// Serve is Step without operations, for when time has passed.
-func (p *Pool) Serve(now store.Time) { p.Step(now, nil) }
+// Serve is Apply without operations, for when time has passed.
+func (p *Pool) Serve(now store.Time) { p.Apply(now, nil) }
 
 // Decided returns the waiting tickets that the last step granted or ended and that none of its ops asked about. The
 // slice is valid until the next step.
@@ -393,7 +396,7 @@ func (p *Pool) conclude(op *store.Op) bool {
 	if op.Kind == store.OpAcquire && op.Wait < 0 && !full {
 		return false // it waits without a deadline; a poll says why
 	}
-	reason, least := p.why(t)
+	_, reason, least := p.why(t)
 	r.Reason = reason
 	switch {
 	case full:

@@ -229,7 +229,7 @@ func (p *Pool) waiterStates(holders *holding) []store.Waiter {
 	var behind [4]int64         // number of requests ahead that a pause holds, by phase
 	for i, l := range p.queue.List(p.strictFrom(pause.Paused), store.MaxListed, func(t int32) order.Costs { return p.costs(p.tickets.At(t)) }) {
 		tk := p.tickets.At(l.Ticket)
-		r, _ := p.why(l.Ticket)
+		v, r, _ := p.why(l.Ticket)
 		at, unknown := p.now, false
 		var heldBy []string
 		var until store.Time // of what holds it
@@ -246,13 +246,13 @@ func (p *Pool) waiterStates(holders *holding) []store.Waiter {
 			at = max(at, p.forecast(in, d, ring, before[c.inst], c.Amount))
 			before[c.inst] += c.Amount
 		}
-		if v := p.pausesAllow(tk.who.model, tk.who.key); !v.OK {
-			if behind[v.Phase] == 0 { // it will be the probe
-				at = max(at, v.Next)
+		if ph := &v.pause; !ph.OK {
+			if behind[ph.Phase] == 0 { // it will be the probe
+				at = max(at, ph.Next)
 			} else {
-				at = max(at, v.At+pause.Behind(behind[v.Phase]))
+				at = max(at, ph.At+pause.Behind(behind[ph.Phase]))
 			}
-			behind[v.Phase]++
+			behind[ph.Phase]++
 		}
 		if r.Code >= store.CodeLight && r.Code <= store.CodeBreaker { // a policy holds it back
 			at = max(at, int64(r.At))

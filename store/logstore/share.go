@@ -64,7 +64,7 @@ func (st *state) newShare(now store.Time) *share {
 	if s.pool, err = pool.New(spec, now); err != nil {
 		return nil
 	}
-	s.pool.Step(now, own)
+	s.pool.Apply(now, own)
 	return s
 }
 
@@ -192,7 +192,7 @@ func (s *share) acquire(now store.Time, op *store.Op) {
 // step has the pool of the share decide an operation.
 func (s *share) step(now store.Time, op *store.Op) {
 	ops := []store.Op{op.Clone()}
-	s.pool.Step(now, ops)
+	s.pool.Apply(now, ops)
 	op.Result = ops[0].Result
 	if r := &op.Result.Reason; op.Result.State == store.Refused && r.Code != store.CodeInvalid || op.Result.State == store.Waiting {
 		*r = store.Reason{Code: store.CodeStore, Behind: r.Code, Limit: r.Limit, At: r.At}

@@ -225,7 +225,7 @@ func (st *state) applyLocked(h *handle, ops []store.Op) error {
 		return store.ErrClosed
 	}
 	now := st.clock.Now()
-	st.core.Step(now, ops)
+	st.core.Apply(now, ops)
 	if wake := st.core.Wake(); wake != 0 {
 		st.arm(now, wake)
 	}
