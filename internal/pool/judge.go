@@ -15,7 +15,7 @@ import (
 type view struct {
 	*Pool
 	pass  uint32 // the pass over the queue whose claims count; 0: the request is judged without a queue
-	whole bool   // find everything that holds the request back, instead of the first thing
+	whole bool   // explain everything that holds the request back, instead of deciding by the first thing
 }
 
 // verdict is what judge decides about a request. It is valid until the next one.

@@ -127,7 +127,7 @@ func (p *Pool) limitStates(holders *holding) []store.LimitState {
 			l.Widened, l.Cut = r.Slack > d.Slack, r.Cut
 		}
 		if p.shared&(1<<in.limit) != 0 && in.IsStock(d) && p.spec.Breaker.Samples > 0 {
-			b := p.stockOf(in).breaker // a copy: reading the state must not change it
+			b := &(view{Pool: p, whole: true}).stockOf(in).breaker
 			b.Judge(p.rule(), p.now, in.Hi, max(in.Room(d, r), 0))
 			l.Breaker = store.BreakerState{Tripped: b.Tripped, Samples: b.Samples(), Gone: store.Time(b.Gone)}
 		}

@@ -71,8 +71,26 @@ func (p *Pool) rule() policy.Rule {
 // first known window.
 func (p *Pool) stockOf(in *inst) *stock {
 	st := p.stocks.At(in.extra)
+	st.turn(in)
+	return st
+}
+
+// stockOf is the same for judge. An explanation gets a copy, because what happens to a stock depends on when it is looked
+// at: whether use from before the reset was known counts, and whether its breaker trips.
+func (v view) stockOf(in *inst) *stock {
+	if !v.whole {
+		return v.Pool.stockOf(in)
+	}
+	st := &v.stockCopy
+	*st = *v.stocks.At(in.extra)
+	st.turn(in)
+	return st
+}
+
+// turn begins the meter's current window.
+func (st *stock) turn(in *inst) {
 	if in.Hi == 0 || st.since == in.Since {
-		return st
+		return
 	}
 	var sum int64
 	for _, used := range st.used {
@@ -82,7 +100,6 @@ func (p *Pool) stockOf(in *inst) *stock {
 		st.used = [store.MaxClasses]int64{}
 	}
 	st.since = in.Since
-	return st
 }
 
 // took notes that a number of requests of a class took amount together from a shared window.
@@ -218,7 +235,8 @@ func (v view) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *mete
 		}
 	}
 	if tk.class > 0 && v.spec.Breaker.Samples > 0 {
-		b := v.judgeStock(st, in, room)
+		b := &st.breaker
+		b.Judge(v.rule(), v.now, in.Hi, max(room, 0))
 		if b.Tripped && !v.spec.Breaker.Open {
 			keep(store.CodeBreaker, policy.Floor{Amount: b.Room, Over: max(b.Until-b.From, 1), Until: b.Until}, in.Hi)
 			found.presses = found.code == store.CodeBreaker
@@ -242,13 +260,6 @@ func (v view) amber(in *inst, d *meter.Def, room, size int64) bool {
 		green.Over = 0
 	}
 	return room < green.At(v.now)
-}
-
-// judgeStock updates the breaker of a stock for the current time and room, and returns it.
-func (p *Pool) judgeStock(st *stock, in *inst, room int64) *policy.Breaker {
-	b := &st.breaker
-	b.Judge(p.rule(), p.now, in.Hi, max(room, 0))
-	return b
 }
 
 // lightBinds reports whether the light holds requests back on a stock, instead of only showing a color.
