@@ -11,7 +11,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Snapshot returns the state of the pool at time now. While no request waits, it also expires tickets.
+// Snapshot returns the state of the pool at time now. At the time of the latest step it changes no decision: it lets happen
+// in meters what time has brought by then. Later it also expires tickets while no request waits, see View.
 func (p *Pool) Snapshot(now store.Time) store.Snapshot {
 	p.now = max(p.now, int64(now))
 	if p.queue.Len() == 0 {

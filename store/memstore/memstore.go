@@ -381,7 +381,7 @@ func (h *handle) Snapshot(context.Context) (store.Snapshot, error) {
 	if st.closed || h.closed {
 		return store.Snapshot{}, store.ErrClosed
 	}
-	return st.core.Snapshot(st.clock.Now()), nil
+	return st.core.Snapshot(st.core.Now()), nil
 }
 
 // Foresee implements [store.Foreseer].
