@@ -31,6 +31,13 @@ type verdict struct {
 	kept    []kept        // what policies keep from it
 }
 
+// judging is where judge puts its latest verdict. No decision depends on it.
+type judging struct {
+	verdict   verdict
+	found     [store.MaxLimits]kept // the verdict's list
+	stockCopy stock                 // what an explanation looked at last
+}
+
 // holdsUp says which requests behind a refused one have to wait with it.
 type holdsUp uint8
 

@@ -62,12 +62,11 @@ type Pool struct {
 
 	replica
 
-	verdict   verdict               // the latest
-	found     [store.MaxLimits]kept // its list of what policies keep
-	stockCopy stock                 // what a verdict that explains looked at last
-	batch     []store.Op            // being applied, or applied last
-	decided   []store.ID            // waiting tickets decided in this step that no op asked about
-	next      int32                 // waiting ticket that set wake, see Next
+	judging
+
+	batch   []store.Op // being applied, or applied last
+	decided []store.ID // waiting tickets decided in this step that no op asked about
+	next    int32      // waiting ticket that set wake, see Next
 }
 
 // once holds the state that a pool has exactly once.
