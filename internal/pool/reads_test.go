@@ -114,6 +114,49 @@ func TestLookingChangesNothing(t *testing.T) {
 	t.Logf("in %d traces a breaker tripped", tripped)
 }
 
+// judge decides the same again, and writes nothing once the meters are at the pool's time.
+func TestJudgingWritesNothing(t *testing.T) {
+	judged, went := 0, 0
+	for seed := range tape.Seeds(t, 150) {
+		c := newHashed(t, seed)
+		draw := c.move
+		if seed%2 == 0 {
+			draw = c.predicted(t)
+		}
+		for n := range 100 {
+			m := draw()
+			c.note(m.applyTo(c.p))
+			p := c.p.Fork()
+			for i := int32(1); i < p.tickets.End(); i++ {
+				tk := p.tickets.At(i)
+				if tk.state != stateWaiting {
+					continue
+				}
+				for _, v := range []view{{Pool: p}, {Pool: p, pass: p.claims}, {Pool: p, whole: true}} {
+					first := *v.judge(tk)
+					first.kept = slices.Clone(first.kept)
+					before := p.AppendState(nil)
+					again := *v.judge(tk)
+					if !reflect.DeepEqual(first.kept, slices.Clone(again.kept)) {
+						t.Fatalf("seed %d, step %d: kept %+v, then %+v", seed, n, first.kept, again.kept)
+					}
+					if first.kept, again.kept = nil, nil; !reflect.DeepEqual(first, again) {
+						t.Fatalf("seed %d, step %d: %+v, then %+v", seed, n, first, again)
+					}
+					if !bytes.Equal(p.AppendState(nil), before) {
+						t.Fatalf("seed %d, step %d: judging changed the pool", seed, n)
+					}
+					judged++
+					if first.goes {
+						went++
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d verdicts, %d go", judged, went)
+}
+
 // predicted gives the pool of c stocks with breakers, and returns steps in which responses state that less and less remains.
 func (c *chaos) predicted(tb testing.TB) func() move {
 	for i := range c.spec.Limits {

@@ -64,7 +64,7 @@ func (p *Pool) Next() store.ID {
 // dismisses. It reports whether another pass is needed.
 func (p *Pool) serveOne() bool {
 	p.wake = 0
-	p.claims++ // claims of earlier passes are void
+	p.claims = max(p.claims+1, 1) // claims of earlier passes are void; 0 is no pass
 	again := false
 	heads := p.queue.Heads(p.strict(), p.policed != 0)
 	highest := p.findRival(heads)
