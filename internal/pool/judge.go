@@ -74,6 +74,7 @@ func (v view) judge(tk *ticket) *verdict {
 	}
 	own := int8(-1) // index of the first charge that lacks room of its own, or waits for an earlier request's
 	parked := false
+	policed := uint16(0) // set of limits that policies may keep from it
 	for k := range tk.n {
 		c := &tk.charges[k]
 		in, d, r := v.touchCharge(c)
@@ -81,6 +82,9 @@ func (v view) judge(tk *ticket) *verdict {
 		if in.Cap > 0 && c.Amount > in.Cap && !v.whole {
 			out.holdsUp, out.code, out.limit, out.again = nobody, store.CodeCapacity, int8(c.limit), meter.Never
 			return out
+		}
+		if v.policed&bit != 0 && (v.heldUp(in)&(1<<tk.class) != 0 || !v.isFree(tk, c, in, d, r)) {
+			policed |= bit
 		}
 		switch room := in.room(d, r, c.Amount); {
 		case v.shared&bit != 0:
@@ -100,8 +104,8 @@ func (v view) judge(tk *ticket) *verdict {
 		v.lacksOwn(&tk.charges[own], parked, out)
 		return out
 	}
-	if v.policed != 0 && !tk.emergent {
-		if v.keeps(tk, out); len(out.kept) > 0 && !v.whole {
+	if policed != 0 && !tk.emergent {
+		if v.keeps(tk, policed, out); len(out.kept) > 0 && !v.whole {
 			return out
 		}
 	}
@@ -124,13 +128,13 @@ func (v view) lacksOwn(c *charge, parked bool, out *verdict) {
 	out.lacks, out.again = 1<<c.limit, in.readyAt(d, r, v.now, c.Amount)
 }
 
-// keeps adds what policies keep from a request. Requests of its class behind it are held up too, so that a large request
-// does not starve behind small ones.
-func (v view) keeps(tk *ticket, out *verdict) {
+// keeps adds what policies keep from a request on some limits. Requests of its class behind it are held up too, so that a
+// large request does not starve behind small ones.
+func (v view) keeps(tk *ticket, limits uint16, out *verdict) {
 	n, at := 0, int64(0)
 	for k := range tk.n {
 		c := &tk.charges[k]
-		if v.policed&(1<<c.limit) == 0 {
+		if limits&(1<<c.limit) == 0 {
 			continue
 		}
 		in, d, r := v.meterOf(c)
@@ -138,9 +142,6 @@ func (v view) keeps(tk *ticket, out *verdict) {
 		if v.heldUp(in)&(1<<tk.class) != 0 {
 			*found = kept{until: meter.Never}
 		} else {
-			if v.isFree(tk, c, in, d, r) {
-				continue
-			}
 			if *found = v.keptFrom(tk, c, in, d, r); found.code == 0 {
 				continue
 			}

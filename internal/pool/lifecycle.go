@@ -188,12 +188,12 @@ func (p *Pool) close(op *store.Op) {
 	if tk.state == stateSpent {
 		return
 	}
-	if tk.answered || !op.Spent {
+	if len(op.Amounts) > 0 && (tk.answered || !op.Spent) {
 		p.settle(tk, op.Amounts)
 	}
 	if !tk.answered {
 		p.pausesLost(t, tk, false)
-		if op.Spent || p.strictly(tk) {
+		if op.Spent || p.anyStrict && p.strictly(tk) {
 			p.spend(t, tk)
 			return
 		}
@@ -213,7 +213,7 @@ func (p *Pool) usedOf(used []store.Amount, limit int) (n int64, ok bool) {
 
 // settle corrects charges to the amounts used. Where they are not known, the estimate stands.
 func (p *Pool) settle(tk *ticket, used []store.Amount) {
-	if len(used) == 0 || len(used) > store.MaxAmounts {
+	if len(used) > store.MaxAmounts {
 		return
 	}
 	var before order.Costs
@@ -292,9 +292,6 @@ func (p *Pool) changed(c *charge) bool {
 
 // strictly reports whether a ticket has charges with a strict guard that no answer has bound.
 func (p *Pool) strictly(tk *ticket) bool {
-	if !p.anyStrict {
-		return false
-	}
 	for k := range tk.n {
 		if c := &tk.charges[k]; p.defs[c.limit].Guard == meter.Strict && c.Mode == meter.Held {
 			return true

@@ -130,14 +130,22 @@ func (p *Pool) tookLess(class uint8, granted int64, in *inst, amount int64) {
 	}
 }
 
-// isFree reports whether no policy can keep a meter from a request: its size is not known, or the request takes only what
-// its class may always take of a stock. That is the usual case.
+// isFree reports whether no policy can keep a meter from a request, which is the usual case: its size is not known, or no
+// policy applies to the flow, or the request takes only what its class may always take of a stock.
 func (v view) isFree(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) bool {
-	if in.Cap == 0 || !in.IsStock(d) {
-		return in.Cap == 0
+	switch {
+	case in.Cap == 0:
+		return true
+	case !in.IsStock(d):
+		return !v.isPaced(tk, d) && !v.binds(in, d)
 	}
 	room, size := in.Room(d, r), in.Open(d, r)
 	return size-(room-c.Amount) <= policy.Part(size, v.safeOf(in, tk.class)) && v.stockOf(in).breaker.Idle()
+}
+
+// isPaced reports whether a request has to leave the highest class its pace on a rolling window.
+func (v view) isPaced(tk *ticket, d *meter.Def) bool {
+	return d.Kind == meter.Rolling && tk.class > 0 && v.spec.Pace && v.alive(0)
 }
 
 // keptFrom returns what a policy keeps from a request on a meter that is not free to it. Its code is 0 if none does.
@@ -145,7 +153,7 @@ func (v view) keptFrom(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.R
 	switch {
 	case in.IsStock(d):
 		return v.keptOfStock(tk, c, in, d, r)
-	case d.Kind == meter.Rolling && tk.class > 0 && v.spec.Pace && v.alive(0) && !v.rivalWants(c.inst):
+	case v.isPaced(tk, d) && !v.rivalWants(c.inst):
 		if at := v.paces.At(in.extra).Allow(v.now, c.Amount, in.Cap, d.Window); at > v.now {
 			return kept{code: store.CodePace, until: min(at, v.deathOf(0))}
 		}
