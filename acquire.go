@@ -157,6 +157,9 @@ func (g *Gate) connect(ctx context.Context, r *resource, spec store.Spec) (err e
 		r.watched = can.Watcher.Watches()
 	}
 	r.tellOutages()
+	if r.events != nil {
+		tellNotices(r.pool, r.emit)
+	}
 	r.waiters.waiting = map[uint64]*waiter{}
 	r.pool.Watch(r.waiters.decided)
 	return nil
@@ -212,6 +215,9 @@ func (r *resource) awaitOne(ctx context.Context, req *Request, wait time.Duratio
 	for {
 		if err := ctx.Err(); err != nil {
 			return r.cancelled(req, err)
+		}
+		if bounded && wait < 0 && !time.Now().Before(until) { // the context of a context with a deadline and no timer does not end
+			return r.cancelled(req, context.DeadlineExceeded)
 		}
 		left := wait
 		if bounded && wait != 0 {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/store"
 )
 
@@ -45,6 +46,12 @@ func (g *Gate) fleetPool(ctx context.Context) (store.Pool, error) {
 	pool, err := g.store.Pool(ctx, spec)
 	if err != nil {
 		return nil, g.storeError(err)
+	}
+	if g.events != nil {
+		tellNotices(pool, func(e inspect.Event) {
+			e.Resource, e.Time = fleetPool, time.Now().UTC()
+			g.events(e)
+		})
 	}
 	f.pool = pool
 	return pool, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,6 +28,46 @@ func (r *resource) tellOutages() {
 		}
 		r.emit(e)
 	})
+}
+
+// tellNotices emits an event when something went wrong with the log of a pool.
+func tellNotices(p store.Pool, emit func(inspect.Event)) {
+	copied := store.Can(p).Copied
+	if copied == nil {
+		return
+	}
+	copied.OnNotice(func(n store.Notice) {
+		e := inspect.Event{Kind: inspect.EventLogFault, Reason: n.Kind.String(), Position: n.At, Error: n.Why}
+		if n.Process != 0 {
+			e.Writer = processName(n.Process)
+		}
+		emit(e)
+	})
+}
+
+// processName returns the name of a process as the ids of its tickets show it, without the number of its session.
+func processName(id uint64) string {
+	for id != 0 && id&0xf == 0 {
+		id >>= 4
+	}
+	return strconv.FormatUint(id, 16)
+}
+
+// logStatus describes the log of the pool; nil if its store has none.
+func (r *resource) logStatus() *inspect.LogStatus {
+	copied := store.Can(r.pool).Copied
+	if copied == nil {
+		return nil
+	}
+	c := copied.Copy()
+	s := &inspect.LogStatus{
+		Process: processName(c.Process), Processes: c.Processes, Rules: c.Rules, RulesKnown: c.Known, HoldBack: []string{},
+		Diverged: c.Diverged, Poisoned: c.Poisoned, Lost: c.Lost, Behind: c.Behind, Snapshots: c.Snapshots, Bytes: c.LogBytes, SnapshotBytes: c.SnapshotBytes,
+	}
+	for _, id := range c.Holding {
+		s.HoldBack = append(s.HoldBack, processName(id))
+	}
+	return s
 }
 
 // outage returns the current outage; nil if there is none.

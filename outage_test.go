@@ -255,7 +255,7 @@ func TestWithheldSharesAreShown(t *testing.T) {
 		if got := settings(t, g); len(got) != 0 {
 			t.Errorf("advice about %q", got)
 		}
-		time.Sleep(4 * time.Second)
+		time.Sleep(6 * time.Second)
 		got := state(t, g)
 		l := got.Limits[0]
 		if got.Members != 1 || got.SilentMembers != 1 || l.Withheld == 0 || l.Withheld+l.Used+l.Remaining != l.Limit {

@@ -130,7 +130,7 @@ func (r *resource) status(snap *store.Snapshot, budgets []inspect.BudgetStatus) 
 		Name: r.name, Configured: !r.other, Mode: r.mode(), Waiting: map[string]int{}, InFlight: snap.InFlight, Last429: c.moment(snap.Counters.Last429),
 		LastSend: c.moment(snap.Counters.Last),
 		Limits:   r.limitStatus(snap), Gates: []inspect.PauseStatus{}, Callers: []inspect.CallerStatus{}, Models: []inspect.ModelStatus{}, CallerStatus: callerStatus("", snap.Counters),
-		Light: snap.Light.String(), Throttled7d: snap.Throttled7d, Outage: r.outage(), Members: len(snap.Members),
+		Light: snap.Light.String(), Throttled7d: snap.Throttled7d, Outage: r.outage(), Members: len(snap.Members), Log: r.logStatus(),
 	}
 	if a, ok := policy.AdviseOnRefusals(r.facts(snap)); ok {
 		s.Advice = new(inspect.Advice(a))

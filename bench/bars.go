@@ -40,7 +40,7 @@ const noAllocs = 0.005
 
 // bars returns the bars of all parts in which Sluice was measured.
 func bars(r Report) []Bar {
-	return slices.Concat(usedBars(r.Used), allowBars(r.Allow), waitingBars(r.Waiting), fileBars(r.File), redisBars(r.Redis), flatBars(r.Flat), proxyBars(r.Proxy), contendedBars(r.Contended))
+	return slices.Concat(usedBars(r.Used), allowBars(r.Allow), waitingBars(r.Waiting), fileBars(r.File), redisBars(r.Redis), flatBars(r.Flat), proxyBars(r.Proxy), startBars(r.Start), machinesBars(r.Machines), contendedBars(r.Contended))
 }
 
 func allowBars(rows []AllowRow) []Bar {

@@ -107,7 +107,7 @@ func TestShortRun(t *testing.T) {
 			t.Errorf("%+v", row)
 		}
 	}
-	if len(got.Start) != 3 || got.Start[0].Ratio != 1 || got.Start[2].Ratio <= 1 {
+	if len(got.Start) != 3+len(startCrowds) || got.Start[0].Ratio != 1 || got.Start[2].Ratio <= 1 {
 		t.Errorf("starts: %+v", got.Start)
 	}
 	out.Reset()

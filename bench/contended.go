@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/redisrun"
@@ -26,12 +27,17 @@ const (
 type ContendedRow struct {
 	Store     string  `json:"store"`
 	Processes int     `json:"processes"`
-	Waiters   int     `json:"waiters"` // of each process
-	Share     float64 `json:"share"`   // of the rate
-	P50       float64 `json:"p50_us"`  // from a grant until its caller has it
+	Waiters   int     `json:"waiters"`           // of each process
+	Bare      bool    `json:"bare,omitempty"`    // nobody answers, and arrivals are not guarded: only grants follow each other
+	Stall     float64 `json:"stall_s,omitempty"` // for how long Redis stood still in the middle
+	Lost      int     `json:"lost_places"`       // requests whose grant lapsed, or that failed
+	Share     float64 `json:"share"`             // of the rate
+	P50       float64 `json:"p50_us"`            // from a grant until its caller has it
 	P99       float64 `json:"p99_us"`
 	Server    float64 `json:"redis_cpu_us_per_grant,omitempty"`
 	Failed    string  `json:"failed,omitempty"`
+
+	lost *atomic.Int64 // of one round
 }
 
 // contender of a contended limit: acquire waits for a grant and returns when the store made it.
@@ -40,10 +46,14 @@ type contenderGate struct {
 	close   func() error
 }
 
-// openContended opens the gate of one process. It is set in sluiceused.go, because only Sluice is measured here.
-var openContended func(ctx context.Context, url string, process int) (contenderGate, error)
+// openContended opens the gate of one process, and openBareContended its store alone. They are set in sluiceused.go, because only Sluice is measured here.
+var openContended, openBareContended func(ctx context.Context, url string, row *ContendedRow) (contenderGate, error)
 
-var contendedRuns = []ContendedRow{{Processes: 2, Waiters: 200}, {Processes: 10, Waiters: 40}}
+var contendedRuns = []ContendedRow{
+	{Processes: 2, Waiters: 200}, {Processes: 10, Waiters: 40},
+	{Processes: 2, Waiters: 200, Bare: true}, {Processes: 10, Waiters: 40, Bare: true},
+	{Processes: 2, Waiters: 100, Bare: true, Stall: 4},
+}
 
 func measureContended(ctx context.Context, opts Options, progress io.Writer) (rows []ContendedRow, err error) {
 	if openContended == nil {
@@ -51,7 +61,9 @@ func measureContended(ctx context.Context, opts Options, progress io.Writer) (ro
 	}
 	for _, kind := range []string{"file", "redis"} {
 		for _, row := range contendedRuns {
-			row.Store = kind
+			if row.Store = kind; kind == "file" && row.Bare {
+				continue
+			}
 			fmt.Fprintf(progress, "measuring: %d waiters in each of %d processes on a contended limit, %s\n", row.Waiters, row.Processes, kind)
 			if err := row.median(ctx, opts); err != nil {
 				row.Failed = err.Error()
@@ -67,6 +79,7 @@ func (row *ContendedRow) median(ctx context.Context, opts Options) error {
 	var seen []ContendedRow
 	for range opts.Rounds {
 		one := *row
+		one.lost = new(atomic.Int64)
 		if err := one.measure(ctx, 20*opts.Redis); err != nil {
 			return err
 		}
@@ -76,6 +89,9 @@ func (row *ContendedRow) median(ctx context.Context, opts Options) error {
 	row.P50 = medianOf(seen, func(r ContendedRow) float64 { return r.P50 })
 	row.P99 = medianOf(seen, func(r ContendedRow) float64 { return r.P99 })
 	row.Server = medianOf(seen, func(r ContendedRow) float64 { return r.Server })
+	for _, one := range seen {
+		row.Lost += one.Lost
+	}
 	return nil
 }
 
@@ -86,26 +102,40 @@ func (row *ContendedRow) measure(ctx context.Context, length time.Duration) (err
 			return err
 		}
 		defer func() { err = errors.Join(err, server.Stop()) }()
-		return row.contend(ctx, server.URL(), length, server.CPU)
+		return row.contend(ctx, server.URL(), func() error { return row.load(ctx, server, length) }, server.CPU)
 	}
 	dir, err := os.MkdirTemp("", "sluice-bench-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	return row.contend(ctx, "file:"+dir, length, func() (time.Duration, error) { return 0, nil })
+	return row.contend(ctx, "file:"+dir, func() error { return rest(ctx, length) }, func() (time.Duration, error) { return 0, nil })
+}
+
+// load lasts for a length, and as long as Redis stands still in the middle.
+func (row *ContendedRow) load(ctx context.Context, server *redisrun.Server, length time.Duration) error {
+	if row.Stall == 0 {
+		return rest(ctx, length)
+	}
+	return errors.Join(
+		rest(ctx, length/2), server.Pause(), rest(ctx, time.Duration(row.Stall*float64(time.Second))), server.Resume(), rest(ctx, length/2),
+	)
 }
 
 // contend lets all callers ask for a while, and counts what they got after the first second.
-func (row *ContendedRow) contend(ctx context.Context, url string, length time.Duration, serverCPU func() (time.Duration, error)) (err error) {
+func (row *ContendedRow) contend(ctx context.Context, url string, load func() error, serverCPU func() (time.Duration, error)) (err error) {
 	var gates []contenderGate
 	defer func() {
 		for _, g := range gates {
 			err = errors.Join(err, g.close())
 		}
 	}()
-	for i := range row.Processes {
-		g, err := openContended(ctx, url, i)
+	open := openContended
+	if row.Bare {
+		open = openBareContended
+	}
+	for range row.Processes {
+		g, err := open(ctx, url, row)
 		if err != nil {
 			return err
 		}
@@ -132,7 +162,7 @@ func (row *ContendedRow) contend(ctx context.Context, url string, length time.Du
 	if err != nil {
 		return halt(err)
 	}
-	if err := rest(ctx, length); err != nil {
+	if err := load(); err != nil {
 		return halt(err)
 	}
 	to := time.Now()
@@ -154,6 +184,9 @@ func ask(ctx context.Context, g contenderGate, caller int) (all []hand, err erro
 		}
 		if err != nil {
 			return all, err
+		}
+		if end == nil { // it lost its place
+			continue
 		}
 		all = append(all, hand{granted, time.Now()})
 		if err := end(); err != nil {
@@ -181,6 +214,7 @@ func (row *ContendedRow) count(got [][]hand, from, to time.Time, cpu time.Durati
 	row.Share = n / (contendedRate * to.Sub(from).Seconds())
 	row.P50, row.P99 = late[len(late)/2], late[len(late)*99/100]
 	row.Server = float64(cpu.Microseconds()) / n
+	row.Lost = int(row.lost.Load())
 	return nil
 }
 
@@ -188,25 +222,45 @@ func (r Report) printContended(w io.Writer) {
 	if len(r.Contended) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\na contended limit of %d/s, burst 1\tprocesses\twaiters of each\tof the rate\tgrant to caller p50 us\tp99 us\tRedis CPU us/grant\n", contendedRate)
+	fmt.Fprintf(w, "\na contended limit of %d/s, burst 1\tprocesses\twaiters of each\tof the rate\tgrant to caller p50 us\tp99 us\tRedis CPU us/grant\tlost places\n", contendedRate)
 	for _, row := range r.Contended {
 		if row.Failed != "" {
-			fmt.Fprintf(w, "  %s\t%d\t%s\n", row.Store, row.Processes, row.Failed)
+			fmt.Fprintf(w, "  %s\t%d\t%s\n", row.what(), row.Processes, row.Failed)
 			continue
 		}
 		server := "-"
 		if row.Server > 0 {
 			server = strconv.FormatFloat(row.Server, 'f', 1, 64)
 		}
-		fmt.Fprintf(w, "  %s\t%d\t%d\t%s\t%.0f\t%.0f\t%s\n", row.Store, row.Processes, row.Waiters, percent(row.Share, 1), row.P50, row.P99, server)
+		fmt.Fprintf(w, "  %s\t%d\t%d\t%s\t%.0f\t%.0f\t%s\t%d\n", row.what(), row.Processes, row.Waiters, percent(row.Share, 1), row.P50, row.P99, server, row.Lost)
 	}
 }
 
-// contendedBars are those of row J18.
+// what names a row.
+func (row *ContendedRow) what() string {
+	switch {
+	case row.Stall > 0:
+		return fmt.Sprintf("%s, bare, Redis stands still for %g s", row.Store, row.Stall)
+	case row.Bare:
+		return row.Store + ", bare"
+	}
+	return row.Store
+}
+
+// contendedBars are those of row J18, and of stores by themselves.
 func contendedBars(rows []ContendedRow) (all []Bar) {
 	for _, row := range rows {
-		if row.Failed == "" {
-			all = append(all, atLeast(fmt.Sprintf("contended limit, %s, %d x %d waiters: part of the rate", row.Store, row.Processes, row.Waiters), row.Share, 0.95))
+		what := func(text string) string {
+			return fmt.Sprintf("contended limit, %s, %d x %d waiters: %s", row.what(), row.Processes, row.Waiters, text)
+		}
+		switch {
+		case row.Failed != "":
+		case row.Stall > 0:
+			all = append(all, bar(what("lost places"), float64(row.Lost), 0, 0))
+		case row.Bare:
+			all = append(all, atLeast(what("part of the rate"), row.Share, 0.99), bar(what("p99 from grant to waiter, us"), row.P99, 0, 5000))
+		default:
+			all = append(all, atLeast(what("part of the rate"), row.Share, 0.95))
 		}
 	}
 	return all

@@ -105,7 +105,7 @@ func (r Report) printMachines(w io.Writer) {
 	if len(r.Machines) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\nmachines on one Redis, whole tickets\tdaemons\tdue/s\tdone/s\tRedis CPU us/ticket\tof a CPU\tof a CPU at rest\tcalls\n")
+	fmt.Fprintf(w, "\nmachines on one Redis, whole tickets\tdaemons\tdue/s\tdone/s\tRedis CPU us/ticket\tof a CPU\tof a CPU at rest\tcalls\tbytes out\tMB/s out at rest\n")
 	for _, row := range r.Machines {
 		if row.Failed != "" {
 			fmt.Fprintf(w, "  %d\t%s\n", row.Machines, row.Failed)
@@ -119,7 +119,7 @@ func (r Report) printMachines(w io.Writer) {
 		if row.Lent {
 			daemons += ", lent"
 		}
-		fmt.Fprintf(w, "  %d\t%s\t%s\t%.0f\t%.1f\t%s\t%s\t%.2f\n", row.Machines, daemons, due, row.Tickets, row.CPU, percent(row.Busy, 0), percent(row.Idle, 1), row.Calls)
+		fmt.Fprintf(w, "  %d\t%s\t%s\t%.0f\t%.1f\t%s\t%s\t%.2f\t%.0f\t%.2f\n", row.Machines, daemons, due, row.Tickets, row.CPU, percent(row.Busy, 0), percent(row.Idle, 1), row.Calls, row.Out, row.IdleOut/1e6)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 type usage struct {
 	server, client time.Duration // processor time
 	calls          int           // commands sent to Redis, of the kinds that contenders use
+	out            int           // bytes that Redis sent
 }
 
 func usageOf(ctx context.Context, server *redisrun.Server) (u usage, err error) {
@@ -23,6 +24,14 @@ func usageOf(ctx context.Context, server *redisrun.Server) (u usage, err error) 
 	}
 	if u.calls, err = callsIn(info); err != nil {
 		return u, err
+	}
+	if info, err = server.Do(ctx, "INFO", "stats"); err != nil {
+		return u, err
+	}
+	_, text, _ := strings.Cut(info, "\ntotal_net_output_bytes:")
+	text, _, _ = strings.Cut(text, "\r")
+	if u.out, err = strconv.Atoi(text); err != nil {
+		return u, fmt.Errorf("INFO stats: %w", err)
 	}
 	u.client = cpuTime()
 	u.server, err = server.CPU()

@@ -20,7 +20,8 @@ func init() {
 	usedMemory = append(usedMemory, contender{nameUsed, openUsedMemory})
 	fileContenders = append(fileContenders, fileContender{nameUsed, 8, nil, openUsedFile})
 	usedRedis = append(usedRedis, redisContender{nameUsed, openUsedRedis})
-	openMachine, openContended = openUsedMachine, openUsedContended
+	openCrowd = openUsedCrowd
+	openMachine, openContended, openBareContended = openUsedMachine, openUsedContended, openAsked
 }
 
 const inputTokens = "input_tokens"
@@ -169,7 +170,7 @@ resources:
 `, contendedRate)
 
 // openUsedContended opens a gate whose callers each have a name of their own.
-func openUsedContended(ctx context.Context, url string, _ int) (contenderGate, error) {
+func openUsedContended(ctx context.Context, url string, _ *ContendedRow) (contenderGate, error) {
 	gate, err := openConfigured(ctx, url, contendedConfig)
 	if err != nil {
 		return contenderGate{}, err
@@ -185,4 +186,22 @@ func openUsedContended(ctx context.Context, url string, _ int) (contenderGate, e
 		}, nil
 	}
 	return contenderGate{acquire, gate.Close}, nil
+}
+
+// openUsedCrowd opens a gate, and has agents take a ticket each.
+func openUsedCrowd(ctx context.Context, url, config string, agents int) (func() error, error) {
+	gate, err := openConfigured(ctx, url, config)
+	if err != nil {
+		return nil, err
+	}
+	for i := range agents {
+		ticket, err := gate.Acquire(ctx, sluice.Request{Resource: resource, Agent: agentEach(i)})
+		if err == nil {
+			err = ticket.Close()
+		}
+		if err != nil {
+			return nil, errors.Join(err, gate.Close())
+		}
+	}
+	return gate.Close, nil
 }

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sluicehq/sluice/internal/redisrun"
 )
 
 // StartRow is what a command costs from its start to its end, beside a Go program that does nothing.
@@ -29,7 +32,14 @@ const (
 	startVersion  = "sluice version"
 	startAcquire  = "sluice acquire, on files"
 	startPrevious = "the same, previous version"
+	startRedis    = "sluice acquire, on Redis, %d agents"
 )
+
+// startCrowds are numbers of agents that the pool in Redis knows.
+var startCrowds = []int{1000, 10_000}
+
+// openCrowd opens a gate at a URL on which so many agents have taken tickets. It is set in sluiceused.go.
+var openCrowd func(ctx context.Context, url, config string, agents int) (stop func() error, err error)
 
 // starter is a program whose runs are measured.
 type starter struct {
@@ -40,7 +50,7 @@ type starter struct {
 }
 
 // measureStart runs commands in turn, opts.Starts times each.
-func measureStart(ctx context.Context, opts Options, progress io.Writer) ([]StartRow, error) {
+func measureStart(ctx context.Context, opts Options, progress io.Writer) (rows []StartRow, err error) {
 	dir, err := os.MkdirTemp("", "sluice-bench-start-")
 	if err != nil {
 		return nil, err
@@ -51,6 +61,12 @@ func measureStart(ctx context.Context, opts Options, progress io.Writer) ([]Star
 	if err != nil {
 		return nil, err
 	}
+	crowds, stop, err := redisStarters(ctx, dir)
+	defer func() { err = errors.Join(err, stop()) }()
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, crowds...)
 	for range opts.Starts {
 		for _, s := range all {
 			if err := s.once(ctx, dir); err != nil {
@@ -58,7 +74,7 @@ func measureStart(ctx context.Context, opts Options, progress io.Writer) ([]Star
 			}
 		}
 	}
-	rows := make([]StartRow, len(all))
+	rows = make([]StartRow, len(all))
 	for i, s := range all {
 		s.row.Wall, s.row.CPU = milliseconds(middle(s.wall)), milliseconds(middle(s.cpu))
 		s.row.Ratio, s.row.CPURatio = s.row.Wall/all[0].row.Wall, s.row.CPU/all[0].row.CPU
@@ -67,13 +83,66 @@ func measureStart(ctx context.Context, opts Options, progress io.Writer) ([]Star
 	return rows, nil
 }
 
+const startConfig = "resources:\n  api:\n    limits: [{name: minute, size: 1000000/min}]\n"
+
+// redisStarters returns commands on pools of a Redis, and what stops that.
+func redisStarters(ctx context.Context, dir string) (all []*starter, stop func() error, err error) {
+	if openCrowd == nil {
+		return nil, func() error { return nil }, nil
+	}
+	server, err := redisrun.Start(redisrun.Options{})
+	if err != nil {
+		return nil, func() error { return nil }, err
+	}
+	stops := []func() error{server.Stop}
+	stop = func() (err error) {
+		for _, f := range slices.Backward(stops) {
+			err = errors.Join(err, f())
+		}
+		return err
+	}
+	for _, n := range startCrowds {
+		url := fmt.Sprintf("%s?prefix=crowd%d", server.URL(), n)
+		end, err := openCrowd(ctx, url, startConfig, n)
+		if err != nil {
+			return nil, stop, err
+		}
+		stops = append(stops, end)
+		s := &starter{row: StartRow{Name: fmt.Sprintf(startRedis, n)}, args: []string{filepath.Join(dir, "sluice"), "acquire", "api", "--config", filepath.Join(dir, "sluice.yaml"), "--store", url}}
+		if err := s.once(ctx, dir); err != nil {
+			return nil, stop, err
+		}
+		s.wall, s.cpu = nil, nil
+		all = append(all, s)
+	}
+	return all, stop, nil
+}
+
+// startBars are the ratios of a prototype to sluice version.
+func startBars(rows []StartRow) (all []Bar) {
+	of := func(name string) float64 {
+		for _, row := range rows {
+			if row.Name == name {
+				return row.Wall
+			}
+		}
+		return math.NaN()
+	}
+	for i, n := range startCrowds {
+		if name := fmt.Sprintf(startRedis, n); of(name) > 0 {
+			all = append(all, bar(name+": times sluice version", of(name)/of(startVersion), 0, []float64{1.7, 3.7}[i]))
+		}
+	}
+	return all
+}
+
 // starters builds the programs, and opens the store so that no measured run has to make it.
 func starters(ctx context.Context, dir, previous string) ([]*starter, error) {
 	config := filepath.Join(dir, "sluice.yaml")
 	empty, sluice := filepath.Join(dir, "empty"), filepath.Join(dir, "sluice")
 	if err := errors.Join(
 		os.WriteFile(empty+".go", []byte("package main\n\nfunc main() {}\n"), 0o600),
-		os.WriteFile(config, []byte("resources:\n  api:\n    limits: [{name: minute, size: 1000000/min}]\n"), 0o600),
+		os.WriteFile(config, []byte(startConfig), 0o600),
 	); err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ const (
 	EventTakenOver = "taken_over" // another machine now holds an agent's lease
 	EventStoreLost = "store_lost" // the store cannot be reached
 	EventStoreBack = "store_back" // the store can be reached again
+	EventLogFault  = "log_fault"  // something went wrong with the log that processes share, and the store has dealt with it; reason says what
 	EventDropped   = "dropped"    // events were lost: more came than could be written
 	EventBudget    = "budget"     // a budget is used up
 
@@ -100,8 +101,13 @@ type Event struct {
 	// Host is where connections past the gate went.
 	Host string `json:"host,omitempty"`
 
+	// For a fault of the log: Position is where in the log, and Writer names the process that wrote the entry there. Tickets
+	// of that process begin with it.
+	Position string `json:"position,omitempty"`
+	Writer   string `json:"writer,omitempty"`
+
 	Count int64  `json:"count,omitempty"` // dropped events, requests granted without the store, or connections past the gate
-	Error string `json:"error,omitempty"` // why a lease or the store was lost
+	Error string `json:"error,omitempty"` // why a lease or the store was lost, or the log has a fault
 
 	// Process identifies the process that wrote a line of the event log, and Store the store of its gate. Both are set
 	// only in the log.

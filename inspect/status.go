@@ -98,6 +98,28 @@ type ResourceStatus struct {
 	// the members without a sign of life for seconds: they may be using their share now.
 	Members       int `json:"members"`
 	SilentMembers int `json:"silent_members"`
+	// Log describes the log of a store whose processes share one, such as Redis, as this process knows it. It is nil for
+	// other stores.
+	Log *LogStatus `json:"log,omitempty"`
+}
+
+// LogStatus describes the log that a resource's processes share, and this process's copy of the pool.
+type LogStatus struct {
+	Process   string `json:"process"`   // this process: its tickets begin with it
+	Processes int    `json:"processes"` // that share the pool
+	// Rules is the number of the rules by which the pool decides, RulesKnown the highest that this process knows. HoldBack
+	// lists the processes that know none above Rules.
+	Rules      int      `json:"rules"`
+	RulesKnown int      `json:"rules_known"`
+	HoldBack   []string `json:"hold_back"`
+	// Counted since this process opened the pool: see [EventLogFault], and the snapshots that this process wrote.
+	Diverged      int64 `json:"diverged"`
+	Poisoned      int64 `json:"poisoned"`
+	Lost          int64 `json:"lost"`
+	Behind        int64 `json:"behind"`
+	Snapshots     int64 `json:"snapshots"`
+	Bytes         int64 `json:"bytes"` // of the log since the latest snapshot
+	SnapshotBytes int64 `json:"snapshot_bytes"`
 }
 
 // OutageStatus describes a store that cannot be reached and what this process does meanwhile.

@@ -15,6 +15,7 @@ type Abilities struct {
 	Alarm    Alarm
 	Glancer  Glancer
 	Foreseer Foreseer
+	Copied   Copied
 }
 
 // Quick is implemented by pools with a cheaper path for the two most common operations. The results are the same as
@@ -83,5 +84,6 @@ func Can(p Pool) (a Abilities) {
 	a.Alarm, _ = p.(Alarm)
 	a.Glancer, _ = p.(Glancer)
 	a.Foreseer, _ = p.(Foreseer)
+	a.Copied, _ = p.(Copied)
 	return a
 }

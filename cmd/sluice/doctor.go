@@ -58,6 +58,10 @@ func readDiagnosis(ctx context.Context, s *session, from time.Time) (inspect.Dia
 	if err != nil {
 		s.warnOfLog(err)
 	}
+	faults, err := readLogFaults(s, from)
+	if err != nil {
+		s.warnOfLog(err)
+	}
 	st, err := s.gate.Status(ctx)
 	if err != nil {
 		return d, err
@@ -74,14 +78,21 @@ func readDiagnosis(ctx context.Context, s *session, from time.Time) (inspect.Dia
 		if o := lost[d.Resources[i].Name]; o != nil {
 			d.Resources[i].Advice = append(d.Resources[i].Advice, o.advice())
 		}
+		d.Resources[i].Advice = append(d.Resources[i].Advice, faults[d.Resources[i].Name]...)
 	}
 	for i := range st.Resources {
 		r := &st.Resources[i]
 		at := slices.IndexFunc(d.Resources, func(x inspect.ResourceDiagnosis) bool { return x.Name == r.Name })
-		if at < 0 || serves(r) {
+		if at < 0 {
 			continue
 		}
 		x := &d.Resources[at]
+		if a, ok := rulesAdvice(r.Log); ok {
+			x.Advice = append(x.Advice, a)
+		}
+		if serves(r) {
+			continue
+		}
 		x.Advice = slices.Insert(x.Advice, 0, inspect.Advice{Setting: troubleNow, Text: "It is " + r.State + ": " + r.Reason + "."})
 		if len(x.Callers) == 0 { // no send says anything about the quota
 			x.Verdict = policy.VerdictUnknown
@@ -179,7 +190,7 @@ const manyQuiet = 4
 // quietOnes returns the resources that share one line.
 func quietOnes(d *inspect.Diagnosis) (names []string) {
 	for i := range d.Resources {
-		if r := &d.Resources[i]; len(r.Callers) == 0 && r.Fullest == "" && !isTroubled(r) {
+		if r := &d.Resources[i]; len(r.Callers) == 0 && r.Fullest == "" && !isTroubled(r) && !slices.ContainsFunc(r.Advice, func(a inspect.Advice) bool { return a.Setting == storeFault }) {
 			names = append(names, r.Name)
 		}
 	}

@@ -48,7 +48,7 @@ func (t *teller) Event(e inspect.Event) {
 			t.rejected.Delete(e.Resource) // the next one is reported
 		}
 	case inspect.EventState, inspect.EventStoreLost, inspect.EventStoreBack, inspect.EventBudget, inspect.EventBudgetBack, inspect.EventLeaseLost, inspect.EventLeaseBack,
-		inspect.EventTakenOver, inspect.EventUpstream, inspect.EventKeyAside, inspect.EventAdvice:
+		inspect.EventTakenOver, inspect.EventUpstream, inspect.EventKeyAside, inspect.EventAdvice, inspect.EventLogFault:
 		select {
 		case t.events <- e:
 		default:
@@ -94,6 +94,8 @@ func (t *teller) tell(e *inspect.Event) {
 		if delete(t.lost, e.Resource); len(t.lost) == 0 {
 			t.log.Info("the store is back", "after", after, "let_go_without_it", e.Count)
 		}
+	case inspect.EventLogFault:
+		t.logFault(e)
 	case inspect.EventBudget:
 		t.log.Warn("a budget is used up", "budget", e.Limit, "who", e.Scope, "used_usd", usd(e.Used), "size_usd", usd(e.Size), "over", e.Reason, "until", endText(e.Until))
 	case inspect.EventBudgetBack:
@@ -122,6 +124,22 @@ func (t *teller) tell(e *inspect.Event) {
 	case inspect.EventUpstream:
 		t.log.Debug("a request got no answer", "resource", e.Resource, "agent", e.Agent, "kind", e.Reason, "error", e.Error)
 	}
+}
+
+// logFault logs a fault of the log that processes share.
+func (t *teller) logFault(e *inspect.Event) {
+	f, known := logFaults[e.Reason]
+	if !known {
+		return
+	}
+	attrs := []any{"resource", e.Resource, "position", e.Position}
+	if e.Writer != "" {
+		attrs = append(attrs, "process", e.Writer)
+	}
+	if e.Error != "" {
+		attrs = append(attrs, "error", e.Error)
+	}
+	t.log.Warn(f.what, append(attrs, "sluice", f.does, "hint", f.hint)...)
 }
 
 // state logs a change of state: trouble and its end at a visible level, other changes for debugging.

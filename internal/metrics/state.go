@@ -31,6 +31,7 @@ type state struct {
 	outage   *prometheus.Desc
 	members  *prometheus.Desc
 	silent   *prometheus.Desc
+	log      logDescs
 
 	// Of resources.
 	state, light, observe, waiting, inFlight, paused, pausedUntil, gates, inARow, lastWeek, lastThrottled *prometheus.Desc
@@ -62,6 +63,8 @@ func newState(m *maker, r *reader, estimates func() estimate.Miss) *state {
 	s.outage = desc("store_outage", "Whether this process continues without the store for a resource: 1 or 0.", "resource")
 	s.members = desc("store_members", "Processes with a share to continue with when the store cannot be reached.", "resource")
 	s.silent = desc("store_members_silent", "Processes with such a share that have not reported for seconds.", "resource")
+
+	s.log.init(desc)
 
 	s.state = desc("resource_state", "The state of a resource: 1 for the one that it is in, 0 for the others.", "resource", "state")
 	s.light = desc("light", "The traffic light: 0 green, 1 amber, 2 red.", "resource")
@@ -148,6 +151,7 @@ func (s *state) tell(out *teller, st *inspect.Status) (up float64) {
 		}
 		out.gauge(s.outage, truth(r.Outage != nil), name)
 		out.gauge(s.observe, truth(r.Mode == "observe"), name)
+		s.log.tell(out, name, r.Log)
 		if r.Outage != nil { // nothing else is known
 			up = 0
 			continue

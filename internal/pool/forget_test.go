@@ -90,7 +90,7 @@ func (f *forgetful) ask() {
 	q := &sent{arrives: f.now + delays[f.IntN(3)], amounts: a}
 	f.v.got = append(f.v.got, q)
 	if !op.Spent {
-		f.open = append(f.open, &hers{sent: q, id: op.ID, granted: f.now, due: f.now + ttl})
+		f.open = append(f.open, &hers{sent: q, id: op.ID, due: f.now + ttl})
 	}
 }
 

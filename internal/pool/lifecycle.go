@@ -233,6 +233,9 @@ func (p *Pool) settle(tk *ticket, used []store.Amount) {
 			}
 			estimate := c.Amount
 			in.Settle(d, r, p.now, &c.Charge, actual)
+			if c.Amount > estimate {
+				p.raises()
+			}
 			p.settled(tk, c, c.Amount-estimate)
 			if p.policed&(1<<c.limit) != 0 {
 				p.tookLess(tk.class, tk.granted, in, estimate-c.Amount)
@@ -281,6 +284,7 @@ func (p *Pool) finish(t int32, tk *ticket) {
 		p.changed(c)
 	}
 	p.inFlight--
+	p.remember(tk)
 	p.end(t, tk)
 }
 
@@ -317,6 +321,7 @@ func (p *Pool) spend(t int32, tk *ticket) {
 		tk.state = stateSpent
 		return
 	}
+	p.remember(tk)
 	p.end(t, tk)
 }
 

@@ -1,12 +1,14 @@
 package pool
 
 import (
+	"cmp"
+
 	"github.com/sluicehq/sluice/internal/meter"
 	"github.com/sluicehq/sluice/store"
 )
 
-// member is a process that reports to the pool every second. A silent member may be cut off from Redis, and then grants
-// requests on its own, up to its share of every limit. So the pool withholds its share from the others until its lease
+// member is a process that is heard of every few seconds. A silent member may be cut off from the log, and then grants
+// requests on its own, up to its share of every limit, see Share. So the pool withholds its share from the others until its lease
 // is over and the requests that it may have sent no longer count.
 type member struct {
 	session    int32 // record
@@ -19,7 +21,7 @@ type member struct {
 }
 
 const (
-	silentAfter = 3_000_000 // a member is silent this long after its latest report
+	silentAfter = 5_000_000 // a member is silent this long after its latest report: one each store.BeatEvery may be late by two seconds
 	// Times at which the withheld parts change are rounded, to the safe side. So a fleet that goes down at once causes
 	// only a few changes.
 	hushStep = 250_000
@@ -100,23 +102,60 @@ func (p *Pool) touched(op *store.Op) {
 		p.unlink(i)
 	}
 	m := p.members.At(i)
+	p.hear(i, p.now, cmp.Or(op.TTL.Microseconds(), p.lease, store.DefaultLease.Microseconds()))
+	p.promise(m, op.Share)
+	op.Result.State, op.Result.Share = store.Granted, m.told
+}
+
+// hear notes a report of a member that is in no list.
+func (p *Pool) hear(i int32, at, lease int64) {
+	m := p.members.At(i)
 	back := m.silent
-	m.silent, m.touched = false, p.now
-	m.expires = p.now + op.TTL.Microseconds()
-	if op.TTL == 0 {
-		m.expires = p.now + p.lease
-		if p.lease == 0 {
-			m.expires = p.now + store.DefaultLease.Microseconds()
-		}
-	}
+	m.silent, m.touched, m.expires = false, at, at+lease
 	p.link(i)
 	if back {
 		p.weigh(p.now)
 	} else {
 		p.scheduleWithheld()
 	}
-	p.promise(m, op.Share)
-	op.Result.State, op.Result.Share = store.Granted, m.told
+}
+
+// HearOf notes a sign of life of a member, which was given by at and knows the share that the member was told last. It does
+// nothing if the session is not a member.
+func (p *Pool) HearOf(now store.Time, session uint64, at store.Time) {
+	s := p.findSession(session)
+	if s == 0 || p.sessions.At(s).member == 0 {
+		return
+	}
+	p.now = max(p.now, int64(now))
+	if p.nextHush != 0 && p.now >= p.nextHush {
+		p.hush()
+	}
+	i := p.sessions.At(s).member
+	if i == 0 {
+		return // its lease was over
+	}
+	p.unlink(i)
+	p.hear(i, min(int64(at), p.now), cmp.Or(p.lease, store.DefaultLease.Microseconds()))
+	m := p.members.At(i)
+	p.promise(m, m.told)
+}
+
+// Membership is what a member knows of itself. It has 1/Share of every limit, or nothing if that is 0.
+type Membership struct {
+	Share            int64
+	Settled          bool       // the share is what it shall be, as far as is known
+	Touched, Expires store.Time // its latest sign of life, and the end of its lease
+}
+
+// Membership returns what a session knows as a member. ok is false if it is none.
+func (p *Pool) Membership(session uint64) (m Membership, ok bool) {
+	s := p.findSession(session)
+	if s == 0 || p.sessions.At(s).member == 0 {
+		return m, false
+	}
+	r := p.members.At(p.sessions.At(s).member)
+	return Membership{r.told, r.told != 0 && r.told == r.share, store.Time(r.touched), store.Time(r.expires)}, true
 }
 
 // leaves ends a membership at the member's request, and frees its share.
@@ -186,16 +225,23 @@ func (p *Pool) setShare(m *member, share int64) {
 	m.share = share
 }
 
-// link appends a member that has just reported to the list of those that report.
+// link adds a member that has just reported to the list of those that report, by time.
 func (p *Pool) link(i int32) {
 	m := p.members.At(i)
 	m.prev, m.next = p.lastMember, 0
-	if p.lastMember != 0 {
-		p.members.At(p.lastMember).next = i
+	for m.prev != 0 && p.members.At(m.prev).touched > m.touched {
+		m.prev, m.next = p.members.At(m.prev).prev, m.prev
+	}
+	if m.prev != 0 {
+		p.members.At(m.prev).next = i
 	} else {
 		p.firstMember = i
 	}
-	p.lastMember = i
+	if m.next != 0 {
+		p.members.At(m.next).prev = i
+	} else {
+		p.lastMember = i
+	}
 	p.heardOf++
 }
 

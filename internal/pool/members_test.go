@@ -2,12 +2,11 @@ package pool
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/sluicehq/sluice/internal/meter"
-	"github.com/sluicehq/sluice/internal/policy"
 	"github.com/sluicehq/sluice/internal/tape"
 	"github.com/sluicehq/sluice/store"
 )
@@ -28,28 +27,30 @@ type fleet struct {
 	silence int // steps in which a share was withheld
 }
 
-// proc is a process. It knows only what results have told it.
+// proc is a process. It knows only what its replica of the pool does.
 type proc struct {
 	session uint64
 	next    uint64
+	rep     *Pool
+	missed  []moment
 	share   int64
 	touched int64 // latest time at which a report of it may have reached the pool
-	till    int64 // end of its lease
+	till    int64 // end of its lease; 0: it was not heard since it was last cut off
 	cut     bool
-	isle    *policy.Island
+	isle    *Share
 	tickets []*hers
 }
+
+func (c *proc) owns(session uint64) bool { return session == c.session }
 
 // hers is a request of a process.
 type hers struct {
 	*sent
-	id       store.ID // zero: the pool does not know it
-	number   int      // of a grant while cut off
-	granted  int64
-	due      int64
-	answered int64
-	closed   int64
-	owed     bool // the pool does not know yet that it has ended
+	id     store.ID
+	here   bool // granted while cut off, and the log does not know it
+	due    int64
+	closed int64
+	owed   bool // the log does not know yet that it has ended
 }
 
 // stuckTouch is a touch that is delayed, perhaps for longer than it is valid.
@@ -83,22 +84,70 @@ func newFleet(seed uint64) (*fleet, error) {
 	}
 	f.v.limits = f.spec.Limits
 	f.calm = []int{60, 300, 1000}[f.IntN(3)]
+	var err error
+	if f.p, err = New(f.spec, store.Time(f.now)); err != nil {
+		return f, err
+	}
 	for range 1 + f.IntN(4) {
 		f.join()
 	}
-	var err error
-	f.p, err = New(f.spec, store.Time(f.now))
-	return f, err
+	return f, nil
 }
 
 func (f *fleet) join() {
 	f.joined++
-	f.procs = append(f.procs, &proc{session: f.joined})
+	c := &proc{session: f.joined}
+	c.load(f.p)
+	f.procs = append(f.procs, c)
 }
 
+// load gives a process a new replica.
+func (c *proc) load(p *Pool) {
+	c.rep, c.missed = p.Fork(), nil
+	c.rep.Remember(c.owns)
+}
+
+// catchUp brings a replica up to date.
+func (c *proc) catchUp(f *fleet) {
+	if f.IntN(3) == 0 { // it is far behind
+		c.load(f.p)
+	}
+	for _, m := range c.missed {
+		c.rep.Apply(store.Time(m.at), m.ops)
+	}
+	c.missed = nil
+}
+
+// apply carries out operations in the log and in all replicas.
 func (f *fleet) apply(ops ...store.Op) []store.Op {
+	for _, c := range f.procs {
+		copied := slices.Clone(ops)
+		if c.cut {
+			c.missed = append(c.missed, moment{f.now, copied})
+		} else {
+			c.rep.Apply(store.Time(f.now), copied)
+		}
+	}
 	f.p.Apply(store.Time(f.now), ops)
 	return ops
+}
+
+// applyFor is apply for operations of a process. Their fate may remain unknown to it: then it is cut off.
+func (f *fleet) applyFor(c *proc, ops ...store.Op) (known bool) {
+	switch fate := f.IntN(f.calm); {
+	case fate > 1:
+		f.apply(ops...)
+		return true
+	case fate == 0:
+		c.cut = true
+		f.apply(ops...)
+	}
+	unsure := map[store.ID]bool{}
+	for i := range ops {
+		unsure[ops[i].ID] = true
+	}
+	c.lose(f, c.touched, unsure)
+	return false
 }
 
 func (f *fleet) amounts() (a [store.MaxLimits]int64) {
@@ -124,7 +173,7 @@ func (f *fleet) send(a [store.MaxLimits]int64, ttl int64) *sent {
 }
 
 // touch reports a process to the pool. The report or its result may be lost.
-func (f *fleet) touch(c *proc, before ...store.Op) {
+func (f *fleet) touch(c *proc) {
 	op := store.Op{Kind: store.OpTouch, ID: store.ID{Session: c.session}, TTL: memberLease, Share: c.share}
 	if c.till != 0 {
 		op.Until = store.Time(f.now + 400_000)
@@ -132,151 +181,93 @@ func (f *fleet) touch(c *proc, before ...store.Op) {
 	fate := f.IntN(f.calm)
 	switch {
 	case fate < 2: // lost, as far as the process knows
-		c.lose(f, int64(op.Until))
+		c.lose(f, int64(op.Until), nil)
 		return
 	case fate < 4: // delayed
-		if len(before) == 0 && op.Until != 0 {
+		if op.Until != 0 {
 			f.stuck = append(f.stuck, stuckTouch{f.now + f.Int64N(20_000_000), op})
 		}
-		c.lose(f, int64(op.Until))
+		c.lose(f, int64(op.Until), nil)
 		return
 	}
-	ops := f.apply(append(before, op)...)
-	if fate < 6 { // the result is lost
-		c.lose(f, max(int64(op.Until), f.now))
+	if c.cut = fate < 6; c.cut { // the result is lost
+		f.apply(op)
+		c.lose(f, max(int64(op.Until), f.now), nil)
 		return
 	}
-	if res := ops[len(ops)-1].Result; res.State == store.Granted {
+	if res := f.apply(op)[0].Result; res.State == store.Granted {
 		c.share, c.touched, c.till = res.Share, f.now, f.now+memberLease.Microseconds()
-		c.cut, c.isle = false, nil
 	}
 }
 
 // lose cuts a process off. Its last report reached the pool at touched at the latest.
-func (c *proc) lose(f *fleet, touched int64) {
-	if c.till == 0 {
-		return // it never reached the pool
+func (c *proc) lose(f *fleet, touched int64, unsure map[store.ID]bool) {
+	c.cut, c.isle, c.touched = true, nil, max(c.touched, touched)
+	if c.till == 0 || c.share == 0 {
+		return // it was not heard
 	}
-	c.cut, c.touched = true, max(c.touched, touched)
-	limits := make([]policy.IslandLimit, len(f.spec.Limits))
-	var open []policy.IslandTicket
-	var kept []*hers
-	for k := range limits {
-		in := f.p.unscoped[k].at
-		limits[k] = policy.IslandLimit{Def: f.p.defs[k], Size: f.spec.Limits[k].Size, Burst: f.spec.Limits[k].Burst}
-		limits[k].Def.Part = 0
-		if in.IsStock(&f.p.defs[k]) {
-			limits[k].Lo, limits[k].Hi = in.Last, in.Hi
-		}
-	}
-	for _, q := range c.tickets {
-		if q.closed == 0 && q.due > f.now && q.id.N != 0 {
-			q.number = len(open)
-			open = append(open, policy.IslandTicket{Amounts: q.amounts[:], Granted: q.granted, Answered: q.answered, Due: q.due})
-			kept = append(kept, q)
-			continue
-		}
-		for k := range limits {
-			s := policy.Lingering{Amount: q.amounts[k], Granted: q.granted, Bound: q.granted + limits[k].Def.Most}
-			if q.answered != 0 {
-				s.Bound = min(s.Bound, q.answered)
-			}
-			if limits[k].Def.Guard == meter.Strict {
-				s.Bound = q.due
-			}
-			if q.id.N == 0 {
-				s.Granted = 0
-			}
-			if limits[k].Def.Kind == meter.Concurrency {
-				s.Granted, s.Bound = 0, 0
-				if q.closed == 0 {
-					s.Bound = q.due
-				}
-			}
-			limits[k].Standing = append(limits[k].Standing, s)
-		}
-		if f.now-q.granted < 300_000_000 {
-			kept = append(kept, q)
-		}
-	}
-	c.tickets = kept
-	c.isle = policy.NewIsland(c.share, c.touched+silentAfter, c.till, limits, open)
-	for _, q := range c.tickets {
-		if q.id.N == 0 {
-			q.number = -1
-		}
+	var err error
+	c.isle, err = c.rep.CutOff(store.Time(f.now), &CutOff{
+		Share: c.share, Heard: store.Time(c.touched), End: store.Time(c.till), Mine: c.owns, Unsure: unsure,
+	})
+	if err != nil {
+		panic(err)
 	}
 }
 
-// back reconnects a process. First it reports what it granted on its own.
+// back reconnects a process. First it states what it granted on its own, and what has ended.
 func (f *fleet) back(c *proc) {
 	var ops []store.Op
 	for _, q := range c.tickets {
-		switch {
-		case q.id.N == 0 && (q.closed == 0 && q.due > f.now || f.now-q.granted < 200_000_000):
-			c.next++
-			op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: c.session, N: c.next}, Agent: "a", Force: true, TTL: time.Minute, Amounts: amountsFor(f.p, q.amounts[:]...)}
-			if q.closed == 0 && q.due > f.now {
-				op.TTL = time.Duration(q.due-f.now+1) * time.Microsecond
-			} else {
-				op.Spent = true
-			}
-			ops = append(ops, op)
-		case q.owed:
+		if q.owed && !q.here {
 			ops = append(ops, store.Op{Kind: store.OpAnswer, ID: q.id, Verdict: store.VerdictOK}, store.Op{Kind: store.OpClose, ID: q.id})
 		}
 	}
-	var told []*hers
-	for _, q := range c.tickets {
-		if q.id.N == 0 {
-			told = append(told, q)
-		}
+	if c.isle != nil {
+		ops = append(ops, c.isle.Missing(store.Time(f.now), c.session)...)
 	}
-	n := c.next - uint64(countForced(ops))
-	f.touch(c, ops...)
-	if c.cut {
+	switch fate := f.IntN(5); {
+	case fate == 0:
+		return
+	case fate == 1:
+		f.apply(ops[:f.IntN(len(ops)+1)]...)
 		return
 	}
-	for _, q := range told {
-		if q.closed == 0 && q.due > f.now || f.now-q.granted < 200_000_000 {
-			n++
-			q.id = store.ID{Session: c.session, N: n}
-		}
-	}
+	f.apply(ops...)
+	c.catchUp(f)
+	c.cut, c.isle, c.till = false, nil, 0
 	for _, q := range c.tickets {
-		q.owed = false
+		q.owed, q.here = false, false
 	}
-}
-
-func countForced(ops []store.Op) (n int) {
-	for i := range ops {
-		if ops[i].Force {
-			n++
-		}
-	}
-	return n
+	f.touch(c)
 }
 
 // ask makes a process ask for a grant, from the pool or from its own share.
 func (f *fleet) ask(c *proc) {
 	a := f.amounts()
 	ttl := []int64{2_000_000, 10_000_000, 30_000_000}[f.IntN(3)]
-	if !c.cut {
-		c.next++
-		op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: c.session, N: c.next}, Agent: "a", TTL: time.Duration(ttl) * time.Microsecond, Amounts: amountsFor(f.p, a[:]...)}
-		if f.apply(op)[0].Result.State == store.Granted {
-			f.granted++
-			c.tickets = append(c.tickets, &hers{sent: f.send(a, ttl), id: op.ID, granted: f.now, due: f.now + ttl})
+	c.next++
+	op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: c.session, N: c.next}, Agent: "a", TTL: time.Duration(ttl) * time.Microsecond, Amounts: amountsFor(f.p, a[:]...)}
+	switch {
+	case c.cut && c.isle == nil:
+		return
+	case c.cut:
+		c.isle.Do(store.Time(f.now), &op)
+	default:
+		ops := []store.Op{op}
+		if !f.applyFor(c, ops...) {
+			return
 		}
+		op.Result.State, _ = f.p.Request(op.ID)
+	}
+	if op.Result.State != store.Granted {
 		return
 	}
-	if c.isle == nil {
-		return
-	}
-	if ok, _ := c.isle.Allow(f.now, ttl, a[:]); ok {
+	c.tickets = append(c.tickets, &hers{sent: f.send(a, ttl), id: op.ID, here: c.cut, due: f.now + ttl})
+	if c.cut {
 		f.island++
-		n := c.isle.Take(f.now, ttl, a[:])
-		c.tickets = append(c.tickets, &hers{sent: f.send(a, ttl), number: n, granted: f.now, due: f.now + ttl})
+	} else {
+		f.granted++
 	}
 }
 
@@ -285,20 +276,28 @@ func (f *fleet) end(c *proc) {
 	if len(c.tickets) == 0 {
 		return
 	}
-	q := c.tickets[f.IntN(len(c.tickets))]
+	i := f.IntN(len(c.tickets))
+	q := c.tickets[i]
 	if q.closed != 0 || f.now < q.arrives || f.now >= q.due {
+		if f.now >= q.due+1_000_000 && !q.owed && !q.here {
+			c.tickets = slices.Delete(c.tickets, i, i+1)
+		}
 		return
 	}
-	q.closed, q.answered, q.ends = f.now, f.now, f.now
-	switch {
-	case !c.cut && q.id.N != 0:
-		f.apply(store.Op{Kind: store.OpAnswer, ID: q.id, Verdict: store.VerdictOK}, closing(f.Rand, q.id, q.sent, f.spec.Limits))
-	case c.isle != nil && q.number >= 0:
-		c.isle.Answer(q.number, f.now)
-		c.isle.Close(q.number, f.now)
-		q.owed = q.id.N != 0
-	default:
-		q.owed = q.id.N != 0
+	q.closed, q.ends = f.now, f.now
+	ops := []store.Op{{Kind: store.OpAnswer, ID: q.id, Verdict: store.VerdictOK}, closing(f.Rand, q.id, q.sent, f.spec.Limits)}
+	if !c.cut && f.applyFor(c, ops...) {
+		return
+	}
+	q.owed = true
+	for i := range ops {
+		switch {
+		case c.isle == nil:
+		case q.here:
+			c.isle.Do(store.Time(f.now), &ops[i])
+		default:
+			c.isle.Know(store.Time(f.now), &ops[i])
+		}
 	}
 }
 
@@ -359,6 +358,7 @@ func (f *fleet) step() {
 		}
 		f.joined++
 		f.procs[i] = &proc{session: f.joined}
+		f.procs[i].load(f.p)
 	}
 	if f.p.firstSilent != 0 {
 		f.silence++

@@ -67,6 +67,7 @@ type Pool struct {
 	batch   []store.Op // being applied, or applied last
 	decided []store.ID // waiting tickets decided in this step that no op asked about
 	next    int32      // waiting ticket that set wake, see Next
+	own     *ownUse    // nil: nothing is remembered
 }
 
 // once holds the state that a pool has exactly once.
@@ -325,7 +326,7 @@ func (p *Pool) apply(i int) {
 	case store.OpPoll:
 		p.poll(op)
 		return
-	case store.OpTouch: // every member sends one each second; few let a waiting request go
+	case store.OpTouch: // few let a waiting request go
 		p.touched(op)
 		return
 	}

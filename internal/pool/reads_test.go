@@ -27,22 +27,23 @@ var reads = map[string]func(c *chaos, p *Pool, at store.Time){
 		op.Kind = store.OpAcquire
 		_ = p.Foresee(at, op.ID.Session, []store.Op{op})
 	},
-	"Fork":     func(_ *chaos, p *Pool, _ store.Time) { p.Fork() },
-	"Hash":     func(_ *chaos, p *Pool, _ store.Time) { p.Hash() },
-	"History":  func(_ *chaos, p *Pool, at store.Time) { p.History(at, 0) },
-	"Index":    func(_ *chaos, p *Pool, _ store.Time) { p.Index("0") },
-	"Is":       func(c *chaos, p *Pool, _ store.Time) { p.Is(&c.spec) },
-	"IsMember": func(_ *chaos, p *Pool, _ store.Time) { p.IsMember(1) },
-	"Limits":   func(_ *chaos, p *Pool, _ store.Time) { p.Limits() },
-	"Lives":    func(_ *chaos, p *Pool, at store.Time) { p.Lives(at, func(uint64) bool { return false }) },
-	"Next":     func(_ *chaos, p *Pool, _ store.Time) { p.Next() },
-	"Now":      func(_ *chaos, p *Pool, _ store.Time) { p.Now() },
-	"Pending":  func(_ *chaos, p *Pool, _ store.Time) { p.Pending(func(uint64) bool { return true }) },
-	"Request":  func(c *chaos, p *Pool, _ store.Time) { p.Request(c.op().ID) },
-	"Rules":    func(_ *chaos, p *Pool, _ store.Time) { p.Rules() },
-	"Stated":   func(_ *chaos, p *Pool, _ store.Time) { p.Stated() },
-	"Stirred":  func(_ *chaos, p *Pool, _ store.Time) { p.Stirred() },
-	"Used":     func(_ *chaos, p *Pool, at store.Time) { p.Used(at, func(uint64) bool { return false }) },
+	"Fork":       func(_ *chaos, p *Pool, _ store.Time) { p.Fork() },
+	"Hash":       func(_ *chaos, p *Pool, _ store.Time) { p.Hash() },
+	"History":    func(_ *chaos, p *Pool, at store.Time) { p.History(at, 0) },
+	"Index":      func(_ *chaos, p *Pool, _ store.Time) { p.Index("0") },
+	"Is":         func(c *chaos, p *Pool, _ store.Time) { p.Is(&c.spec) },
+	"IsMember":   func(_ *chaos, p *Pool, _ store.Time) { p.IsMember(1) },
+	"Limits":     func(_ *chaos, p *Pool, _ store.Time) { p.Limits() },
+	"Lives":      func(_ *chaos, p *Pool, at store.Time) { p.Lives(at, func(uint64) bool { return false }) },
+	"Membership": func(_ *chaos, p *Pool, _ store.Time) { p.Membership(1) },
+	"Next":       func(_ *chaos, p *Pool, _ store.Time) { p.Next() },
+	"Now":        func(_ *chaos, p *Pool, _ store.Time) { p.Now() },
+	"Pending":    func(_ *chaos, p *Pool, _ store.Time) { p.Pending(func(uint64) bool { return true }) },
+	"Request":    func(c *chaos, p *Pool, _ store.Time) { p.Request(c.op().ID) },
+	"Rules":      func(_ *chaos, p *Pool, _ store.Time) { p.Rules() },
+	"Stated":     func(_ *chaos, p *Pool, _ store.Time) { p.Stated() },
+	"Stirred":    func(_ *chaos, p *Pool, _ store.Time) { p.Stirred() },
+	"Used":       func(_ *chaos, p *Pool, at store.Time) { p.Used(at, func(uint64) bool { return false }) },
 	"View": func(_ *chaos, p *Pool, at store.Time) {
 		v := p.View()
 		v.Snapshot(at)
@@ -61,8 +62,10 @@ var explains = map[string]func(p *Pool){
 	"Missing":  func(p *Pool) { p.Missing(p.Fork(), p.Now(), 1, func(uint64) bool { return true }) },
 }
 
-// moves are the methods that may change decisions.
-var moves = []string{"Apply", "Collect", "Compact", "HashDecisions", "Reform", "Refresh", "Reset", "Serve", "SetRules", "Settle"}
+// moves are the methods that may change decisions, or prepare for a change.
+var moves = []string{
+	"Apply", "Collect", "Compact", "CutOff", "HashDecisions", "HearOf", "Recollect", "Reform", "Refresh", "Remember", "Reset", "Serve", "SetRules", "Settle",
+}
 
 // Looking changes nothing: no read of a pool changes its state, and no explanation any later decision.
 func TestLookingChangesNothing(t *testing.T) {

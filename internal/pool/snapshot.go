@@ -97,6 +97,16 @@ func (p *Pool) EachWaiting(f func(session uint64) bool) {
 	}
 }
 
+// Recollect gives the callers of granted requests until later to collect them. It is called before a step, when the pool's time goes
+// on by much at once: they had not that time.
+func (p *Pool) Recollect(now store.Time) {
+	for i := int32(1); i < p.tickets.End(); i++ {
+		if t := p.tickets.At(i); t.state == stateReady {
+			p.schedule(i, t, int64(now)+collectWithin)
+		}
+	}
+}
+
 // Pending returns the tickets that wait, or are granted and not collected, of the sessions that of accepts.
 func (p *Pool) Pending(of func(session uint64) bool) []store.ID {
 	var ids []store.ID

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/sluicehq/sluice/internal/sharedlog"
 	"github.com/sluicehq/sluice/store"
@@ -15,7 +16,7 @@ func (r *Replica) Apply(e sharedlog.Entry) (done Applied) {
 	defer func() {
 		if v := recover(); v != nil {
 			r.broken = fmt.Errorf("%w: %v", ErrPoisoned, v)
-			done = Applied{Err: r.broken}
+			done = Applied{Err: r.broken, Process: r.writerOf(e.Body)}
 		}
 	}()
 	r.errs, r.decided = r.errs[:0], r.decided[:0]
@@ -31,9 +32,12 @@ func (r *Replica) apply(e sharedlog.Entry) (done Applied) {
 	if in.bad {
 		done.Err = ErrUndecodable
 	}
-	p, machine, ms := r.sender(&h, &done)
-	before := r.Now()
-	now := r.clock.advance(e.Stamp, machine, ms*1000, r.others(p))
+	p, machine, reading := r.sender(&h, &done)
+	before, stamp := r.Now(), r.clock.stamp
+	now := r.clock.advance(e.Stamp, machine, reading, r.others(p))
+	if made := now.Sub(before) - time.Duration(max(r.clock.stamp-stamp, 0))*time.Microsecond; made > mostMade && before != 0 && r.pool != nil {
+		r.pool.Recollect(now)
+	}
 	r.pass(before, now, p)
 	if done.Err != nil {
 		return done
@@ -52,7 +56,10 @@ func (r *Replica) apply(e sharedlog.Entry) (done Applied) {
 	if joins {
 		r.join(p)
 	}
-	p.seq, p.ms, p.heard = h.seq, ms, now
+	if h.flags&lives != 0 && p.shares != 0 && r.pool != nil {
+		r.pool.HearOf(now, p.id|uint64(p.shares), p.madeBy(reading))
+	}
+	p.seq, p.reading, p.heard = h.seq, reading, now
 	if h.flags&checks != 0 {
 		c := r.slot(h.check.at)
 		done.Diverged = c.at == h.check.at && c.hash != h.check.hash && c.hash != 0
@@ -62,9 +69,22 @@ func (r *Replica) apply(e sharedlog.Entry) (done Applied) {
 	return done
 }
 
+// writerOf returns the process that made an entry; 0: it is not known.
+func (r *Replica) writerOf(body []byte) uint64 {
+	in := reader{b: body}
+	h := in.head()
+	if h.flags&joins != 0 {
+		return h.member.process
+	}
+	if p := r.of(h.number); p != nil && !in.bad {
+		return p.id
+	}
+	return 0
+}
+
 // sender finds the member that made an entry, nil if it joins, and the reading of its machine's clock. It sets the error of
 // an entry that is not the next of its process.
-func (r *Replica) sender(h *head, done *Applied) (p *process, machine uint64, ms int64) {
+func (r *Replica) sender(h *head, done *Applied) (p *process, machine uint64, reading int64) {
 	if done.Err != nil {
 		return nil, 0, 0
 	}
@@ -74,7 +94,7 @@ func (r *Replica) sender(h *head, done *Applied) (p *process, machine uint64, ms
 		if done.Err = r.mayJoin(h); done.Err != nil {
 			return nil, 0, 0
 		}
-		return nil, h.member.machine, h.ms
+		return nil, h.member.machine, h.reading
 	}
 	p = r.of(h.number)
 	if p == nil {
@@ -86,11 +106,11 @@ func (r *Replica) sender(h *head, done *Applied) (p *process, machine uint64, ms
 		done.Err = ErrDuplicate
 		return nil, 0, 0
 	}
-	if ms = p.ms + h.ms; ms > maxMonotonic {
+	if reading = p.reading + h.reading; reading > maxMonotonic {
 		done.Err = ErrUndecodable
 		return nil, 0, 0
 	}
-	return p, p.machine, ms
+	return p, p.machine, reading
 }
 
 // others reports whether there are members besides p.
@@ -139,7 +159,13 @@ func (r *Replica) operate(p *process, ops []store.Op) {
 	var s *session
 	for i := range ops {
 		id := ops[i].Result.ID
-		if ops[i].Kind != store.OpAcquire || ProcessOf(id.Session) != p.id {
+		if ProcessOf(id.Session) != p.id {
+			continue
+		}
+		if ops[i].Kind == store.OpTouch && ops[i].Result.State == store.Granted {
+			p.shares = uint32(id.Session & MaxSession)
+		}
+		if ops[i].Kind != store.OpAcquire {
 			continue
 		}
 		number := uint32(id.Session & MaxSession)

@@ -15,8 +15,9 @@ const (
 
 	joins  uint8 = 1 << 0 // the process is not a member yet and says who it is
 	checks uint8 = 1 << 1 // it has the hash of the writer's replica at some position
+	lives  uint8 = 1 << 2 // it is a sign of life of a member with a share
 
-	entryFlags = joins | checks
+	entryFlags = joins | checks | lives
 )
 
 // The requests of an entry, in order, begin with one of these numbers. Larger ones are operations: the number of the
@@ -41,8 +42,9 @@ type head struct {
 	number uint64 // of the member; of those that do not join
 	member memberHead
 	seq    uint16
-	ms     int64 // of the machine's monotonic clock: since the process's previous entry, or of all if it joins
-	check  check
+	// reading is of the machine's monotonic clock, in microseconds: since the process's previous entry, or all if it joins.
+	reading int64
+	check   check
 }
 
 // memberHead is what a process says of itself when it joins.
@@ -53,8 +55,8 @@ type memberHead struct {
 }
 
 const (
-	// maxMonotonic bounds the reading of a monotonic clock, in milliseconds.
-	maxMonotonic = 1 << 43
+	// maxMonotonic bounds the reading of a monotonic clock, in microseconds.
+	maxMonotonic = 1 << 53
 	maxRules     = 1 << 16
 	// checkBits is the size of a hash in an entry, and of the offset of its position.
 	checkBits = 24
@@ -73,7 +75,7 @@ func appendHead(b []byte, h *head) []byte {
 		b = binary.AppendUvarint(b, h.number)
 	}
 	b = appendFixed(b, uint64(h.seq), 2)
-	b = binary.AppendUvarint(b, uint64(h.ms))
+	b = binary.AppendUvarint(b, uint64(h.reading))
 	if h.flags&checks != 0 {
 		b = appendFixed(b, uint64(h.check.at), checkBits/8)
 		b = appendFixed(b, uint64(h.check.hash), checkBits/8)
@@ -102,7 +104,7 @@ func (r *reader) head() (h head) {
 		h.number = r.uvarint()
 	}
 	h.seq = uint16(r.fixed(2))
-	h.ms = int64(r.most(maxMonotonic))
+	h.reading = int64(r.most(maxMonotonic))
 	if h.flags&checks != 0 {
 		h.check = check{uint32(r.fixed(checkBits / 8)), uint32(r.fixed(checkBits/8)) | 1<<checkBits}
 	}

@@ -35,12 +35,12 @@ func TestFormat(t *testing.T) {
 	for _, e := range w.log {
 		all = append(all, e.Body...)
 	}
-	if got, want := fmt.Sprintf("%d bytes %08x", len(all), crc32.ChecksumIEEE(all)), "488 bytes 266ce3a1"; got != want {
+	if got, want := fmt.Sprintf("%d bytes %08x", len(all), crc32.ChecksumIEEE(all)), "494 bytes d9dc22b4"; got != want {
 		t.Errorf("entries: %s, want %s", got, want)
 	}
 	snapshot := a.replica.AppendSnapshot(nil)
 	snapshot = snapshot[:len(snapshot)-len(a.replica.Pool().AppendState(nil))-4] // the pool's state has a version of its own
-	if got, want := fmt.Sprintf("%d bytes %08x", len(snapshot), crc32.ChecksumIEEE(snapshot)), "389 bytes 6309ad23"; got != want {
+	if got, want := fmt.Sprintf("%d bytes %08x", len(snapshot), crc32.ChecksumIEEE(snapshot)), "411 bytes c7f4cabf"; got != want {
 		t.Errorf("snapshot: %s, want %s", got, want)
 	}
 }

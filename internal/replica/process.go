@@ -17,14 +17,15 @@ type process struct {
 	most    int
 	oneShot bool
 
-	seq   uint16     // of its latest entry
-	ms    int64      // reading of its machine's monotonic clock there, in milliseconds
-	heard store.Time // pool time there
+	seq     uint16     // of its latest entry
+	reading int64      // of its machine's monotonic clock there, in microseconds
+	heard   store.Time // pool time there
 
 	names    book[string]
 	shapes   book[*shape]
 	spec     string // that it last opened a session with, encoded
 	current  uint32 // number of the session that its latest entry was last about
+	shares   uint32 // number of the session that is a member with a share; 0: none
 	sessions []*session
 	byNumber map[uint32]*session
 }
@@ -41,6 +42,15 @@ func (p *process) clone() *process {
 	}
 	return &c
 }
+
+// madeBy returns the latest time at which an entry can have been made of which the machine's clock has this reading, as far
+// as the process's previous entry tells. It is exact enough for clocks that are 1.5% apart.
+func (p *process) madeBy(reading int64) store.Time {
+	d := max(reading-p.reading, 0)
+	return p.heard + store.Time(d+d/slower+1)
+}
+
+const slower = 64
 
 // base returns the ticket number that entries count from.
 func (p *process) base(session uint32) uint64 {
@@ -97,16 +107,45 @@ func (r *Replica) mayJoin(h *head) error {
 		return ErrDuplicate
 	}
 	if len(r.processes) >= store.MaxMembers {
-		return fmt.Errorf("%w: there are %d", ErrCrowded, len(r.processes))
+		return crowdedError(len(r.processes))
 	}
 	if least, most := h.member.least, h.member.most; most < r.rules || least > r.rulesWith(most) {
-		whose := "this process"
-		if least > r.rules {
-			whose = "the others"
-		}
-		return fmt.Errorf("%w: they decide by rules %d, and this process knows %d to %d; upgrade %s", ErrRules, r.rules, least, most, whose)
+		return &RulesError{r.rules, least, most}
 	}
 	return nil
+}
+
+// RulesError is an [ErrRules]: a pool decides by rules that a process does not know.
+type RulesError struct{ Rules, Least, Most int }
+
+func (e *RulesError) Error() string {
+	known := fmt.Sprint("rules ", e.Least)
+	if e.Most > e.Least {
+		known += fmt.Sprint(" to ", e.Most)
+	}
+	return fmt.Sprintf("%v: the pool has rules %d, and this process knows %s", ErrRules, e.Rules, known)
+}
+
+// Unwrap returns ErrRules.
+func (e *RulesError) Unwrap() error { return ErrRules }
+
+// Hint says what to upgrade.
+func (e *RulesError) Hint() string {
+	if e.Least > e.Rules {
+		return "upgrade the pool's other processes first, one release after the other; sluice doctor there names them"
+	}
+	return "this release is too old: install the release that the pool's other processes run"
+}
+
+// crowdedError is an [ErrCrowded] of a pool with so many processes.
+type crowdedError int
+
+func (e crowdedError) Error() string { return fmt.Sprintf("%v: there are %d", ErrCrowded, int(e)) }
+func (e crowdedError) Unwrap() error { return ErrCrowded }
+
+// Hint says how more processes can use the pool.
+func (e crowdedError) Hint() string {
+	return "let processes use the store of a daemon: --store http://DAEMON"
 }
 
 // newProcess returns the process that an entry is the first of.
@@ -168,7 +207,7 @@ func (r *Replica) settleRules() {
 func (r *Replica) setRules(rules int) {
 	r.rules = rules
 	if rules < pool.LeastRules || rules > pool.Rules {
-		r.broken = fmt.Errorf("%w: they decide by rules %d, and this release knows %d to %d; upgrade it", ErrRules, rules, pool.LeastRules, pool.Rules)
+		r.broken = &RulesError{rules, pool.LeastRules, pool.Rules}
 		return
 	}
 	if r.pool != nil {

@@ -39,6 +39,16 @@
 // cancelled, and its limits no longer stated. When there was no entry of any process for six seconds, the engine may have
 // been away, and everybody gets the full time again. A process that is gone joins again with its next entry.
 //
+// # Signs of life
+//
+// A member with a share (store.OpTouch) has to be heard of every few seconds. After its first touch any entry of its process
+// is a sign of life, if the entry says so: a busy process writes nothing for it, an idle one an empty entry each
+// [store.BeatEvery]. An entry may be stuck on its way, and arrive when its process has long been going on alone. So it does
+// not count from its arrival, but from when it was made at the latest: that is what the machine's clock has shown since
+// the process's previous entry, after the arrival of that one, whose result the process knew. So the process can tell, whatever
+// became of its latest entry, until when it counts as heard. An entry also confirms the share that the process was
+// told in answer to the previous one.
+//
 // # What the replicas do together
 //
 // Sessions state limits. The least size that an open session states holds. The first session makes the pool; one that is
@@ -55,6 +65,7 @@ package replica
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/sluicehq/sluice/internal/flat"
 	"github.com/sluicehq/sluice/internal/pool"
@@ -112,6 +123,9 @@ const (
 	// mostBack is how long before an entry what time alone brings can happen at the earliest. After a stall of the engine a
 	// grant must not lapse before its owner can have seen it.
 	mostBack = store.Time(250_000)
+	// mostMade is how much of its time the pool can make up at an entry without regard to grants that wait for their callers. Their
+	// time to do that went by before: the entry before this one was late itself.
+	mostMade = 250 * time.Millisecond
 	// mostSteps bounds what time brings before one entry.
 	mostSteps = 1 << 14
 )
@@ -127,6 +141,13 @@ func (r *Replica) Pool() *pool.Pool { return r.pool }
 
 // Now returns the pool's time after the latest entry; 0 before the first.
 func (r *Replica) Now() store.Time { return store.Time(r.clock.now) }
+
+// NowAt returns the pool's time when the monotonic clock of a machine shows a reading: what an entry would have that is sent
+// now and arrives as fast as any of that machine has. It is not known of a machine without entries.
+func (r *Replica) NowAt(machine uint64, monotonic time.Duration) (now store.Time, known bool) {
+	at, known := r.clock.at(machine, monotonic.Microseconds())
+	return store.Time(at), known
+}
 
 // Wake returns when time alone may let a waiting request go, or end it. An entry of that time or later proves that it has
 // come. session is the one of that request, or 0 if it is not known. at is 0 if no request waits for time to pass.
@@ -174,6 +195,7 @@ type Member struct {
 	Gone     store.Time // when it counts as gone without another entry
 	OneShot  bool
 	Sessions int // that are open
+	Rules    int // the highest that it knows
 }
 
 // Member returns what the replica knows of a process. ok is false if it is not a member.
@@ -182,7 +204,26 @@ func (r *Replica) Member(process uint64) (m Member, ok bool) {
 	if p == nil {
 		return Member{}, false
 	}
-	return Member{p.id, p.seq, p.heard, r.deadline(p), p.oneShot, len(p.sessions)}, true
+	return Member{p.id, p.seq, p.heard, r.deadline(p), p.oneShot, len(p.sessions), p.most}, true
+}
+
+// Share returns which session makes a process a member with a share, and what it knows of that; 0: none does.
+func (r *Replica) Share(process uint64) (session uint64, m pool.Membership) {
+	if p := r.process(process); p != nil && p.shares != 0 && r.pool != nil {
+		if m, ok := r.pool.Membership(p.id | uint64(p.shares)); ok {
+			return p.id | uint64(p.shares), m
+		}
+	}
+	return 0, m
+}
+
+// HeardBy returns when an entry at most counts as a sign of life that a process makes at a reading of its machine's
+// monotonic clock, or has made before, whenever it arrives.
+func (r *Replica) HeardBy(process uint64, monotonic time.Duration) store.Time {
+	if p := r.process(process); p != nil {
+		return p.madeBy(monotonic.Microseconds())
+	}
+	return r.Now()
 }
 
 // IsOpen reports whether a session is open.

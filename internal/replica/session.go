@@ -170,6 +170,9 @@ func (r *Replica) close(p *process, number uint32) error {
 	}
 	now := r.Now()
 	r.step(now, nil)
+	if p.shares == number {
+		p.shares = 0
+	}
 	delete(p.byNumber, number)
 	p.sessions = slices.DeleteFunc(p.sessions, func(other *session) bool { return other == s })
 	var err error

@@ -80,10 +80,11 @@ func (p *process) append(b []byte, texts *table, now store.Time) []byte {
 	b = binary.AppendUvarint(b, uint64(p.least))
 	b = binary.AppendUvarint(b, uint64(p.most)<<1|uint64(bit(p.oneShot, 1)))
 	b = appendFixed(b, uint64(p.seq), 2)
-	b = binary.AppendUvarint(b, uint64(p.ms))
+	b = binary.AppendUvarint(b, uint64(p.reading))
 	b = binary.AppendVarint(b, int64(now-p.heard))
 	b = texts.of(b, p.spec)
 	b = binary.AppendUvarint(b, uint64(p.current))
+	b = binary.AppendUvarint(b, uint64(p.shares))
 	b = binary.AppendUvarint(b, p.names.added)
 	b = binary.AppendUvarint(b, uint64(len(p.names.list)))
 	for _, name := range p.names.list {
@@ -108,14 +109,15 @@ func (p *process) append(b []byte, texts *table, now store.Time) []byte {
 }
 
 func (c *clock) append(b []byte) []byte {
-	for _, v := range []int64{c.now, c.stamp, c.line, c.sure, c.disputed, c.disputeAt, c.excess, c.owed, c.owedAt} {
+	for _, v := range []int64{c.now, c.stamp, c.line, c.front, c.frontAt, c.disputed, c.disputeAt, c.excess, c.owed, c.owedAt} {
 		b = binary.AppendVarint(b, v)
 	}
+	b = appendFixed(b, c.frontBy, 8)
 	b = binary.AppendUvarint(b, uint64(len(c.machines)))
 	for i := range c.machines {
 		m := &c.machines[i]
 		b = appendFixed(b, m.id, 8)
-		for _, v := range []int64{m.offset, m.at, c.now - m.since, c.now - m.seen, m.count, m.late, m.lateFrom, m.latest} {
+		for _, v := range []int64{m.offset, m.at, m.at - m.grown, c.now - m.since, c.now - m.seen, m.count, m.behind.count, m.behind.from, m.behind.last, m.behind.by} {
 			b = binary.AppendVarint(b, v)
 		}
 	}
@@ -174,6 +176,9 @@ func Restore(snapshot []byte) (*Replica, error) {
 
 func (r *Replica) readPool(state []byte) error {
 	p, err := pool.Restore(state)
+	if errors.Is(err, pool.ErrVersion) {
+		return fmt.Errorf("%w: %w", ErrVersion, err)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
@@ -220,13 +225,14 @@ func (r *reader) process() uint64 {
 }
 
 // maxReading bounds the numbers of a clock.
-const maxReading = maxMonotonic * 1000 * 4
+const maxReading = maxMonotonic * 4
 
 func (c *clock) read(in *reader) {
 	c.now, c.stamp = in.between(0, latestTime), in.between(0, latestTime)
-	for _, v := range []*int64{&c.line, &c.sure, &c.disputed, &c.disputeAt, &c.excess, &c.owed, &c.owedAt} {
+	for _, v := range []*int64{&c.line, &c.front, &c.frontAt, &c.disputed, &c.disputeAt, &c.excess, &c.owed, &c.owedAt} {
 		*v = in.between(-maxReading, maxReading)
 	}
+	c.frontBy = in.fixed(8)
 	c.machines = make([]machine, in.count(maxMachines, 16))
 	for i := range c.machines {
 		m := &c.machines[i]
@@ -236,10 +242,10 @@ func (c *clock) read(in *reader) {
 		}
 		m.offset = in.between(-maxReading, maxReading)
 		m.at = in.between(0, maxReading)
+		m.grown = m.at - in.between(0, m.at)
 		m.since, m.seen = c.now-in.between(0, c.now), c.now-in.between(0, c.now)
-		for _, v := range []*int64{&m.count, &m.late, &m.lateFrom, &m.latest} {
-			*v = in.between(-maxReading, maxReading)
-		}
+		m.count = in.between(0, agreeing)
+		m.behind = behind{in.between(0, maxReading), in.between(0, maxReading), in.between(0, latestTime), in.between(0, maxReading)}
 	}
 }
 
@@ -265,7 +271,7 @@ func (r *Replica) read(in *reader, texts []string) {
 	most := in.most(maxRules<<1 | 1)
 	p.most, p.oneShot = int(most>>1), most&1 != 0
 	p.seq = uint16(in.fixed(2))
-	p.ms = int64(in.most(maxMonotonic))
+	p.reading = int64(in.most(maxMonotonic))
 	p.heard = r.before(in)
 	if p.spec = text(); p.spec != "" {
 		if _, err := oplog.DecodeSpec([]byte(p.spec)); err != nil {
@@ -273,6 +279,7 @@ func (r *Replica) read(in *reader, texts []string) {
 		}
 	}
 	p.current = uint32(in.most(MaxSession))
+	p.shares = uint32(in.most(MaxSession))
 	p.readBooks(in, text)
 	r.add(p)
 	for range in.count(maxSessions, 3) {

@@ -13,6 +13,8 @@ import (
 
 // Writer makes the entries of one process. It is not safe for concurrent use.
 type Writer struct {
+	Alive bool // the entries are signs of life of the process as a member with a share
+
 	id          Identity
 	least, most int // rules
 
@@ -49,13 +51,15 @@ func NewWriter(id Identity) *Writer {
 func (w *Writer) Append(b []byte, r *Replica, monotonic time.Duration, requests []Request) ([]byte, error) {
 	start := len(b)
 	h := head{seq: w.seq + 1}
-	ms := min(max(monotonic.Milliseconds(), 0), maxMonotonic)
+	reading := min(max(monotonic.Microseconds(), 0), maxMonotonic)
 	p := r.process(w.id.Process)
 	if p != nil {
-		h.number, h.seq, h.ms = p.number, p.seq+1, max(ms-p.ms, 0)
+		if h.number, h.seq, h.reading = p.number, p.seq+1, max(reading-p.reading, 0); w.Alive && p.shares != 0 {
+			h.flags |= lives
+		}
 	} else {
 		p = &process{id: w.id.Process}
-		h.flags, h.ms = joins, ms
+		h.flags, h.reading = joins, reading
 		h.member = memberHead{w.id.Process, w.id.Machine, w.least, w.most, w.id.OneShot}
 		for _, d := range r.departed {
 			if d.id == w.id.Process {

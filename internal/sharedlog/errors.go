@@ -10,7 +10,7 @@ var (
 	ErrSegmentEnded = errors.New("the segment of the log has ended")
 	// ErrIncarnationOver means that the log goes on in another incarnation: Load it.
 	ErrIncarnationOver = errors.New("the incarnation of the log is over")
-	// ErrLost means that the engine has no log of the pool, or a shorter or another one than the caller has read.
+	// ErrLost means that the engine has no log of the pool, or a shorter, an earlier or another one than the caller has read.
 	ErrLost = errors.New("the engine has lost the log")
 	// ErrEvicted comes with ErrLost where the engine itself deleted a part of the log to make room.
 	ErrEvicted = errors.New("the engine has deleted a part of the log")

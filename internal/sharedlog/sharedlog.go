@@ -20,6 +20,8 @@
 //     nowhere: a process that slept while the log went on without it gets an error that says so.
 //   - A loss is noticed. A position carries the stamp of the entry before it. If the engine holds other bytes there, as
 //     after a failover that lost the end of the log, every method that reads returns [ErrLost].
+//   - A loss that a caller cannot see is announced. An engine loses the end of a log only when it is restarted or another
+//     one takes over. From then on until somebody revives the log, what Load, Append and Read return is marked as Moved.
 //   - Stamps are the engine's word. They may jump in either direction if its clock is set; the replica decides how much
 //     time has passed.
 //
@@ -71,12 +73,13 @@ const (
 	// MaxSnapshot is the largest snapshot in bytes.
 	MaxSnapshot = 64 << 20
 	// MaxRead bounds the bytes of the entries that one call returns, so that a process that is far behind takes neither much
-	// memory of the engine nor its connection from others.
-	MaxRead = 512 << 10
+	// memory of the engine nor its connection from others, and so that a call over a slow line ends in time. The largest entry
+	// fits.
+	MaxRead = 272 << 10
 	// MaxPool is the longest name of a pool in bytes.
 	MaxPool = store.MaxName
-	// MaxSilent is how many silent processes one Beat names, and how many posts Post returns.
-	MaxSilent = 64
+	// MaxPosts is how many posts Post returns.
+	MaxPosts = 64
 )
 
 // Times that every engine keeps.
@@ -119,7 +122,6 @@ type Log interface {
 	Journal
 	Snapshots
 	Healing
-	Presence
 	Bell
 }
 
@@ -172,20 +174,9 @@ type Healing interface {
 	Post(ctx context.Context, process uint64, at Position) ([]Survivor, error)
 
 	// Revive begins a new incarnation with a snapshot of the state at a position of an earlier one. It does so only if the
-	// engine has no log, or still the incarnation of from, whose end was lost. Otherwise another process was first: Revive
-	// returns [ErrIncarnationOver], and the caller loads.
+	// engine has no log, or still the incarnation of from, whose end was lost, or one before that. Otherwise another process
+	// was first: Revive returns [ErrIncarnationOver], and the caller loads.
 	Revive(ctx context.Context, from Position, snapshot []byte) (Position, error)
-}
-
-// Presence is signs of life beside the log.
-type Presence interface {
-	// Beat is a sign of life of a process beside the log. It costs other processes nothing. Silent in the Pulse names
-	// processes that gave none for the time silence. Errors are those of Read; also with [ErrSegmentEnded] and
-	// [ErrIncarnationOver] the sign counts.
-	Beat(ctx context.Context, process uint64, at Position, silence time.Duration) (Pulse, error)
-
-	// Leave forgets the signs of life of processes: of the caller, or of silent ones whose end is in the log.
-	Leave(ctx context.Context, processes ...uint64) error
 }
 
 // Bell wakes processes.
@@ -212,6 +203,9 @@ type Entries struct {
 	Stamp store.Time
 	// More reports that the log had more entries than were returned.
 	More bool
+	// Moved reports that the engine was restarted, or another one took over, since the incarnation began: others may know
+	// entries after those that it still has. Nobody may act on these before the survivors have healed the log.
+	Moved bool
 }
 
 // Loaded is what a process begins with.
@@ -235,12 +229,4 @@ type Survivor struct {
 	// New is set for the caller if it had not posted before, or the engine has lost that: then it may have lost the posts of
 	// others too.
 	New bool
-}
-
-// Pulse is the answer to a sign of life.
-type Pulse struct {
-	Now       store.Time // the engine's time
-	End       Position   // the end of the segment, without a stamp: End.Offset tells how far the caller is behind
-	Processes int        // that gave signs of life and have not left, silent ones included
-	Silent    []uint64   // at most MaxSilent
 }

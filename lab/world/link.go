@@ -22,7 +22,56 @@ type link struct {
 	ended  context.Context
 	end    context.CancelFunc
 	open   sync.WaitGroup // watches
+	cut    atomic.Bool
+
+	line Line
+	mu   sync.Mutex
+	busy time.Time // when all that was sent so far has arrived
 }
+
+// carry returns how long it takes until n more bytes have arrived.
+func (l *link) carry(n int) time.Duration {
+	if l.line.Rate == 0 {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.busy.Before(now) {
+		l.busy = now
+	}
+	l.busy = l.busy.Add(time.Duration(n) * time.Second / time.Duration(l.line.Rate))
+	return l.busy.Sub(now)
+}
+
+// upload waits until n bytes have arrived at the server.
+func (l *link) upload(ctx context.Context, n int) error {
+	timer := time.NewTimer(l.carry(n))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return unanswered(ctx.Err())
+	case <-l.ended.Done():
+		return sharedlog.ErrClosed
+	}
+}
+
+// sizeOf returns how many bytes a reply takes, as far as that matters.
+func sizeOf(reply any) int {
+	switch r := reply.(type) {
+	case sharedlog.Entries:
+		return len(r.Data)
+	case sharedlog.Loaded:
+		return len(r.Snapshot) + len(r.Data)
+	}
+	return 0
+}
+
+// Cut makes nothing pass between a process and its server, in either direction, until it is called with false. What is under
+// way may have arrived, or not.
+func Cut(e sharedlog.Engine, cut bool) { e.(*engine).link.cut.Store(cut) }
 
 var errTimeout = errors.New("no reply")
 
@@ -53,14 +102,14 @@ func call[T any](ctx context.Context, l *link, do func() (T, error)) (T, error) 
 
 	reply := make(chan outcome[T], 1)
 	go func() {
-		time.Sleep(there)
-		if lostRequest {
+		time.Sleep(there + l.line.Delay)
+		if lostRequest || l.cut.Load() {
 			return
 		}
 		var o outcome[T]
 		s.serve(l.id, n, trouble, func() { o.value, o.err = do() })
-		time.Sleep(back)
-		if !lostReply {
+		time.Sleep(back + l.line.Delay + l.carry(sizeOf(o.value)))
+		if !lostReply && !l.cut.Load() {
 			reply <- o
 		}
 	}()

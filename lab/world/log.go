@@ -82,6 +82,8 @@ func (p *pool) look(at sharedlog.Position) error {
 	switch {
 	case p.incarnation == 0:
 		return sharedlog.ErrLost
+	case p.incarnation < at.Incarnation: // it was begun after what is left
+		return sharedlog.ErrLost
 	case p.incarnation != at.Incarnation:
 		return sharedlog.ErrIncarnationOver
 	case p.evicted:
@@ -111,7 +113,7 @@ func (l *log) Load(ctx context.Context, known sharedlog.Position) (sharedlog.Loa
 			case s.full:
 				return got, sharedlog.ErrFull
 			}
-			p.set(version{incarnation: s.next(0), bytes: sharedlog.Header(0)})
+			p.set(version{incarnation: s.next(0), run: s.run, bytes: sharedlog.Header(0)})
 			got.Created = true
 		}
 		if p.evicted {
@@ -120,9 +122,16 @@ func (l *log) Load(ctx context.Context, known sharedlog.Position) (sharedlog.Loa
 		at := sharedlog.Position{Incarnation: p.incarnation, Segment: p.segment, Offset: p.segment}
 		at.Stamp = sharedlog.ReadStamp(p.bytes[len(sharedlog.Magic):])
 		got.Snapshot, got.Origin, got.Now = bytes.Clone(p.snapshot), p.origin, s.now()
-		got.Entries, err = sharedlog.Slice(at, raw(p.bytes, at))
+		got.Entries, err = s.slice(p, at, p.bytes)
 		return got, err
 	})
+}
+
+// slice returns the entries of a segment after at.
+func (s *Server) slice(p *pool, at sharedlog.Position, segment []byte) (sharedlog.Entries, error) {
+	got, err := sharedlog.Slice(at, raw(segment, at))
+	got.Moved = p.run != s.run
+	return got, err
 }
 
 // next returns the number of a new incarnation after another.
@@ -147,7 +156,9 @@ func (l *log) Append(ctx context.Context, at sharedlog.Position, entry []byte) (
 		own, v := p.end(), p.version
 		v.bytes = sharedlog.AppendStamp(append(v.bytes, framed...), s.now())
 		p.set(v)
-		return sharedlog.SliceOwn(at, raw(p.bytes, at), own, len(entry))
+		got, err := sharedlog.SliceOwn(at, raw(p.bytes, at), own, len(entry))
+		got.Moved = p.run != s.run
+		return got, err
 	})
 }
 
@@ -156,13 +167,13 @@ func (p *pool) end() int64 { return p.segment + int64(len(p.bytes)) - sharedlog.
 
 // Read implements [sharedlog.Log].
 func (l *log) Read(ctx context.Context, at sharedlog.Position) (sharedlog.Entries, error) {
-	return do(ctx, l, func(_ *Server, p *pool) (sharedlog.Entries, error) {
+	return do(ctx, l, func(s *Server, p *pool) (sharedlog.Entries, error) {
 		err := p.look(at)
 		ended := errors.Is(err, sharedlog.ErrSegmentEnded)
 		switch {
 		case err == nil, ended && at.Offset >= p.segment:
 			at.Segment = p.segment
-			return sharedlog.Slice(at, raw(p.bytes, at))
+			return s.slice(p, at, p.bytes)
 		case !ended:
 			return sharedlog.Entries{}, err
 		}
@@ -171,7 +182,7 @@ func (l *log) Read(ctx context.Context, at sharedlog.Position) (sharedlog.Entrie
 			if e.segment != at.Segment || end <= at.Offset || time.Now().After(e.until) {
 				continue
 			}
-			got, err := sharedlog.Slice(at, raw(e.bytes, at))
+			got, err := s.slice(p, at, e.bytes)
 			if got.At.Offset >= p.segment {
 				got.At.Segment = p.segment
 			}
@@ -198,6 +209,9 @@ func (l *log) Claim(ctx context.Context, at sharedlog.Position, d time.Duration)
 func (l *log) Compact(ctx context.Context, at sharedlog.Position, snapshot []byte) error {
 	if len(snapshot) > sharedlog.MaxSnapshot {
 		return fmt.Errorf("%w: a snapshot of %d bytes", sharedlog.ErrTooBig, len(snapshot))
+	}
+	if err := l.link.upload(ctx, len(snapshot)); err != nil {
+		return err
 	}
 	snapshot = bytes.Clone(snapshot)
 	return done(ctx, l, func(s *Server, p *pool) error {
@@ -241,7 +255,7 @@ func (p *pool) survivors() (all []sharedlog.Survivor) {
 		}
 	}
 	sharedlog.SortSurvivors(all)
-	return all[:min(len(all), sharedlog.MaxSilent)]
+	return all[:min(len(all), sharedlog.MaxPosts)]
 }
 
 // Post implements [sharedlog.Log].
@@ -262,48 +276,20 @@ func (l *log) Revive(ctx context.Context, from sharedlog.Position, snapshot []by
 	if len(snapshot) > sharedlog.MaxSnapshot {
 		return sharedlog.Position{}, fmt.Errorf("%w: a snapshot of %d bytes", sharedlog.ErrTooBig, len(snapshot))
 	}
+	if err := l.link.upload(ctx, len(snapshot)); err != nil {
+		return sharedlog.Position{}, err
+	}
 	snapshot = bytes.Clone(snapshot)
 	return do(ctx, l, func(s *Server, p *pool) (sharedlog.Position, error) {
-		if p.incarnation != 0 && p.incarnation != from.Incarnation {
+		if p.incarnation > from.Incarnation {
 			return sharedlog.Position{}, sharedlog.ErrIncarnationOver
 		}
 		if s.full {
 			return sharedlog.Position{}, sharedlog.ErrFull
 		}
-		p.set(version{incarnation: s.next(from.Incarnation), origin: from, snapshot: snapshot, bytes: sharedlog.Header(0), until: p.until})
+		p.set(version{incarnation: s.next(from.Incarnation), run: s.run, origin: from, snapshot: snapshot, bytes: sharedlog.Header(0), until: p.until})
 		clear(p.posts)
 		return sharedlog.Position{Incarnation: p.incarnation}, nil
-	})
-}
-
-// Beat implements [sharedlog.Log].
-func (l *log) Beat(ctx context.Context, process uint64, at sharedlog.Position, silence time.Duration) (sharedlog.Pulse, error) {
-	return do(ctx, l, func(s *Server, p *pool) (sharedlog.Pulse, error) {
-		now := s.now()
-		p.live[process] = now
-		got := sharedlog.Pulse{Now: now, Processes: len(p.live)}
-		for other, last := range p.live {
-			if last <= now.Add(-silence) {
-				got.Silent = append(got.Silent, other)
-			}
-		}
-		slices.Sort(got.Silent)
-		got.Silent = got.Silent[:min(len(got.Silent), sharedlog.MaxSilent)]
-		if err := p.look(at); err != nil {
-			return got, err
-		}
-		got.End = sharedlog.Position{Incarnation: at.Incarnation, Segment: at.Segment, Offset: p.end()}
-		return got, nil
-	})
-}
-
-// Leave implements [sharedlog.Log].
-func (l *log) Leave(ctx context.Context, processes ...uint64) error {
-	return done(ctx, l, func(_ *Server, p *pool) error {
-		for _, process := range processes {
-			delete(p.live, process)
-		}
-		return nil
 	})
 }
 

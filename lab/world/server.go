@@ -20,6 +20,7 @@ type Server struct {
 	mu      sync.Mutex
 	step    time.Duration // of its clock, since the beginning
 	full    bool
+	run     uint64 // counts losses of the end: another server has taken over
 	last    uint64 // incarnation
 	pools   map[string]*pool
 	secrets map[string][]byte
@@ -33,7 +34,6 @@ type pool struct {
 	past   []version // of the last keepPast, oldest first
 	claims map[[2]int64]time.Time
 	posts  map[uint64]post
-	live   map[uint64]store.Time
 	watch  map[uint64][]chan struct{}
 }
 
@@ -42,6 +42,7 @@ type pool struct {
 type version struct {
 	since       time.Time
 	incarnation uint64 // 0: there is no log
+	run         uint64 // of the server on which it began
 	segment     int64
 	origin      sharedlog.Position
 	snapshot    []byte
@@ -72,8 +73,17 @@ func (w *World) Server() *Server {
 }
 
 // Connect returns the connection of one process.
-func (s *Server) Connect() sharedlog.Engine {
-	l := &link{server: s, id: s.world.links.Add(1)}
+func (s *Server) Connect() sharedlog.Engine { return s.ConnectOver(Line{}) }
+
+// Line is a slow way from a process to a server. The zero value adds nothing to the faults of the world.
+type Line struct {
+	Delay time.Duration // of each request and of each reply
+	Rate  int           // bytes a second; 0: no bound
+}
+
+// ConnectOver is Connect over a slow line.
+func (s *Server) ConnectOver(line Line) sharedlog.Engine {
+	l := &link{server: s, id: s.world.links.Add(1), line: line}
 	l.ended, l.end = context.WithCancel(context.Background())
 	return &engine{l}
 }
@@ -82,12 +92,11 @@ func (s *Server) Connect() sharedlog.Engine {
 func (s *Server) pool(name string) *pool {
 	p := s.pools[name]
 	if p == nil {
-		p = &pool{claims: map[[2]int64]time.Time{}, posts: map[uint64]post{}, live: map[uint64]store.Time{}, watch: map[uint64][]chan struct{}{}}
+		p = &pool{claims: map[[2]int64]time.Time{}, posts: map[uint64]post{}, watch: map[uint64][]chan struct{}{}}
 		s.pools[name] = p
 	}
 	if !p.until.IsZero() && !time.Now().Before(p.until) {
 		p.set(version{})
-		clear(p.live)
 	}
 	return p
 }
@@ -203,7 +212,6 @@ func (s *Server) flush() {
 		p.set(version{})
 		clear(p.claims)
 		clear(p.posts)
-		clear(p.live)
 	}
 }
 
@@ -215,6 +223,7 @@ func (s *Server) LoseTail(ago time.Duration) {
 }
 
 func (s *Server) loseTail(ago time.Duration) {
+	s.run++
 	then := time.Now().Add(-ago)
 	for _, p := range s.pools {
 		v := p.version
@@ -232,6 +241,7 @@ func (s *Server) loseTail(ago time.Duration) {
 func (s *Server) LoseBytes(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.run++
 	for _, p := range s.pools {
 		v := p.version
 		if left := int64(len(v.bytes)) - n; left >= sharedlog.HeaderSize {

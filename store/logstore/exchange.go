@@ -18,12 +18,13 @@ type flight struct {
 	batch    []*request
 	entry    []byte
 	sequence uint16
-	again    int   // sessions that are opened again in front of the requests, see rejoin
-	under    bool  // it is under way
-	done     bool  // it was applied, and the requests are answered; or they were answered without it
-	owes     bool  // it states what the log lacks, see repay
-	void     bool  // they were answered without it, and its fate is unknown
-	err      error // nobody carries it out
+	again    int           // sessions that are opened again in front of the requests, see rejoin
+	under    bool          // it is under way
+	done     bool          // it was applied, and the requests are answered; or they were answered without it
+	owes     bool          // it states what the log lacks, see repay
+	void     bool          // they were answered without it, and its fate is unknown
+	made     time.Duration // the uptime at which it was made
+	err      error         // nobody carries it out
 }
 
 // exchange has requests carried out: it appends an entry with them, applies it together with what others have appended,
@@ -44,7 +45,7 @@ func (st *state) tryExchange(batch []*request) (unanswered []*request, err error
 	if st.life.Err() != nil {
 		return batch, store.ErrClosed
 	}
-	if !st.loaded {
+	if !st.isUsable() {
 		if err := st.persist(st.load); err != nil {
 			return batch, err
 		}
@@ -62,6 +63,7 @@ func (st *state) settle() {
 	st.arm()
 	told := st.told
 	st.told = nil
+	notify := st.notified()
 	var rung []uint64
 	for process := range st.rung {
 		rung = append(rung, process)
@@ -70,6 +72,7 @@ func (st *state) settle() {
 	st.mu.Unlock()
 	st.ring(rung)
 	st.tell(told)
+	notify()
 	st.snapIfDue()
 }
 
@@ -88,7 +91,7 @@ func (st *state) ring(processes []uint64) {
 // persist makes a call to the log until it succeeds, or the log counts as out of reach. It does what the errors of the log
 // ask for.
 func (st *state) persist(call func(ctx context.Context) error) error {
-	began := st.store.clock.Uptime()
+	progress := st.follow()
 	for mended := 0; ; {
 		ctx, cancel := context.WithTimeout(st.life, st.patience()/2)
 		err := call(ctx)
@@ -100,9 +103,18 @@ func (st *state) persist(call func(ctx context.Context) error) error {
 			if mended++; mended == maxMended {
 				return Unavailable(errRestless)
 			}
+			if err = progress.goesOn(st, nil); err != nil {
+				return Unavailable(err)
+			}
 			continue
 		}
-		if !errors.Is(err, sharedlog.ErrUnavailable) || st.store.clock.Uptime()-began >= st.patience() || !sleep.For(st.life, again) {
+		if errors.Is(err, sharedlog.ErrUnavailable) {
+			late := err
+			if err = progress.goesOn(st, late); err == nil && !sleep.For(st.life, again) {
+				err = late
+			}
+		}
+		if err != nil {
 			return Unavailable(st.judged(err))
 		}
 	}
@@ -125,8 +137,8 @@ func (st *state) mend(err error) error {
 		return st.persist(st.read)
 	case errors.Is(err, sharedlog.ErrBehind), errors.Is(err, sharedlog.ErrIncarnationOver), errors.Is(err, errReload):
 		return st.persist(st.load)
-	case errors.Is(err, sharedlog.ErrLost):
-		return st.heal()
+	case errors.Is(err, sharedlog.ErrLost), errors.Is(err, errMoved):
+		return st.heal(err)
 	case errors.Is(err, sharedlog.ErrFull) && st.at.Offset-st.at.Segment >= st.store.leastLog:
 		if st.compactNow() == nil {
 			return nil
@@ -153,10 +165,28 @@ func (st *state) append(batch []*request) (unanswered []*request, err error) {
 			return nil, nil
 		case f.err == nil:
 			batch = rest
+		case errors.Is(f.err, replica.ErrPoisoned) && len(batch) > 1:
+			return st.appendEach(batch)
 		case !anew(f.err):
 			return batch, Unavailable(f.err)
 		}
 	}
+}
+
+// appendEach has requests carried out by an entry each, since one of them makes replicas fail, and the others must not fail with
+// it.
+func (st *state) appendEach(batch []*request) (unanswered []*request, err error) {
+	batch = slices.Clone(batch)
+	for i := range batch {
+		failed, err := st.append(batch[i : i+1])
+		if !errors.Is(err, replica.ErrPoisoned) && err != nil {
+			return append(failed, batch[i+1:]...), err
+		}
+		for _, r := range failed {
+			r.answer(err)
+		}
+	}
+	return nil, nil
 }
 
 // fly appends the entry of the flight and applies it. Without an error it was carried out, or f.err says why nobody carries
@@ -221,7 +251,11 @@ func (st *state) write(add func([]replica.Request) []replica.Request) (err error
 	st.parts = st.rejoin(st.parts[:0])
 	f.again = len(st.parts)
 	st.parts = add(st.parts)
-	f.entry, err = st.writer.Append(f.entry[:0], st.rep, st.store.clock.Uptime(), st.parts)
+	st.mu.Lock()
+	st.writer.Alive = st.out == nil && !st.store.passive // what happened in an outage is stated first
+	st.mu.Unlock()
+	f.made = st.store.clock.Uptime()
+	f.entry, err = st.writer.Append(f.entry[:0], st.rep, f.made, st.parts)
 	f.sequence = st.writer.Sequence()
 	return err
 }
@@ -251,6 +285,9 @@ func (st *state) send(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if got.Moved {
+		return errMoved
+	}
 	if err := st.take(got); err != nil {
 		return err
 	}
@@ -261,11 +298,17 @@ func (st *state) send(ctx context.Context) error {
 }
 
 // read reads to the end of the log.
-func (st *state) read(ctx context.Context) error {
+func (st *state) read(ctx context.Context) error { return st.readOn(ctx, false) }
+
+// readOn is read. moved says that the end may be missing, and that this process knows.
+func (st *state) readOn(ctx context.Context, moved bool) error {
 	for {
 		got, err := st.log.Read(ctx, st.at)
 		if err != nil {
 			return err
+		}
+		if got.Moved && !moved {
+			return errMoved
 		}
 		if err := st.take(got); err != nil {
 			return err
@@ -306,8 +349,10 @@ func (st *state) apply(e sharedlog.Entry) error {
 		st.at = e.At
 		return nil
 	}
+	due, keeper := st.wakeAt, st.keeper
 	did := st.rep.Apply(e)
 	st.at = e.At
+	st.noteLate(due, keeper)
 	f := &st.flight
 	mine := did.Process == st.process
 	flies := !f.done && (mine || did.Process == 0) && bytes.Equal(e.Body, f.entry)
@@ -322,19 +367,24 @@ func (st *state) apply(e sharedlog.Entry) error {
 			st.abandon(did.Ops)
 		}
 	}
+	if core := st.rep.Pool(); core != nil && !st.store.passive {
+		core.Remember(st.mine)
+	}
 	if st.loaded { // otherwise old entries are read again, and load compares what waits
 		st.noteDecided(did.Decided, mine)
 		st.noteWake(mine)
 	}
 	switch broken := st.rep.Broken(); {
 	case errors.Is(broken, replica.ErrPoisoned):
+		if _, known := st.poison[placeOf(e.At)]; !known {
+			st.note(store.Notice{Kind: store.NoticePoisoned, Process: did.Process, Why: broken.Error()})
+		}
 		st.poison[placeOf(e.At)] = true
-		st.store.counts.poisoned.Add(1)
 		return errReload
 	case broken != nil:
 		return broken
 	case did.Diverged:
-		return st.diverged()
+		return st.diverged(did.Process)
 	}
 	return nil
 }
@@ -352,13 +402,17 @@ func placeOf(at sharedlog.Position) place { return place{at.Incarnation, at.Offs
 const divergedAgain = time.Minute
 
 // diverged has the replica loaded anew: another process has decided otherwise.
-func (st *state) diverged() error {
-	st.store.counts.divergences.Add(1)
+func (st *state) diverged(process uint64) error {
 	up := st.store.clock.Uptime()
 	if st.reloaded != 0 && up-st.reloaded < divergedAgain {
+		st.note(store.Notice{Kind: store.NoticeDiverged, Process: process, Why: "it was loaded less than a minute ago, and is kept"})
 		return nil
 	}
+	st.note(store.Notice{Kind: store.NoticeDiverged, Process: process})
 	st.reloaded = up
+	for at := range st.poison { // perhaps these fail here alone
+		st.poison[at] = false
+	}
 	return errReload
 }
 
@@ -366,11 +420,8 @@ func (st *state) diverged() error {
 func (st *state) answer(did *replica.Applied) {
 	f := &st.flight
 	f.done, f.void = true, false
-	up := st.store.clock.Uptime()
-	st.clock.took(st.rep.Now(), up)
-	if wake, _ := st.rep.Wake(); wake > st.rep.Now() && wake <= st.clock.now(up) {
-		st.clock = estimate{st.rep.Now(), up} // it was ahead
-	}
+	st.heard = st.out == nil
+	st.ahead.took(st.rep.Now())
 	ops, errs := did.Ops, did.Errs[f.again:]
 	if len(f.batch) == 0 {
 		st.noteWaiting(ops)
@@ -459,7 +510,9 @@ func (st *state) noteDecided(ids []store.ID, mine bool) {
 		switch process := replica.ProcessOf(id.Session); {
 		case process == st.process:
 			delete(st.waiting, id)
-			st.told = append(st.told, id)
+			if _, collects := st.collected[id]; !collects { // its caller is told when the grant is here
+				st.told = append(st.told, id)
+			}
 		case mine:
 			st.rung[process] = struct{}{}
 		}

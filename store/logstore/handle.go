@@ -18,6 +18,7 @@ type handle struct {
 	spec    store.Spec
 	watch   atomic.Pointer[func([]store.ID)]
 	alarm   atomic.Pointer[func(store.Outage, bool)]
+	notice  atomic.Pointer[func(store.Notice)]
 	closed  atomic.Bool
 }
 
@@ -27,6 +28,7 @@ var (
 	_ store.Crowd    = (*handle)(nil)
 	_ store.Foreseer = (*handle)(nil)
 	_ store.Alarm    = (*handle)(nil)
+	_ store.Copied   = (*handle)(nil)
 )
 
 // Apply implements [store.Pool].

@@ -16,10 +16,16 @@ import (
 // the state. They post how much they know, wait a moment for each other, and the one that knows most begins a new
 // incarnation of the log with its snapshot. The others load it, and state what it lacks of what they knew: their requests, by
 // force, and what was charged. Mostly that is nothing; one that was stopped meanwhile may know more.
+//
+// A process that had not read the end does not miss it. It learns of the loss by errMoved: a log loses its end only when
+// its engine was restarted, or another one took over. Then nobody acts on what is left, and all that use the log heal
+// it in the same way, whether it lacks something or not.
 
 const (
-	// postWait is how long survivors wait for each other.
+	// postWait is how long survivors wait for each other at least, and rollCall how long for the members that they know. A
+	// member that does not post until then was stopped, or is gone.
 	postWait = 200 * time.Millisecond
+	rollCall = time.Second
 	// reviveWait is how long they leave it to the first of them.
 	reviveWait = 50 * time.Millisecond
 	// maxRevives bounds the attempts of one call.
@@ -28,37 +34,49 @@ const (
 	maxOwed = 1000
 )
 
+// errMoved means that the engine was restarted, or another one took over: the log may lack its end.
+var errMoved = errors.New("the log may lack its end")
+
 // heal gets a lost log back. Then the replica is that of the new log.
-func (st *state) heal() error {
-	known, at := st.known()
-	if at.Incarnation == 0 { // this process knows nothing: the survivors are about to do it
+func (st *state) heal(why error) error {
+	if st.before != nil { // the latest attempt to load the log failed
+		st.rewind()
+	}
+	at := st.at
+	if st.stood.Incarnation != 0 {
+		at = st.stood
+	}
+	if at.Incarnation == 0 || st.rep.Broken() != nil { // this process knows nothing: the survivors are about to do it
 		if !sleep.For(st.life, reviveWait) {
 			return store.ErrClosed
 		}
 		return nil
 	}
-	st.store.counts.losses.Add(1)
-	st.alert(known)
+	st.noteLost(at, why)
+	began := time.Duration(-1)
 	for range maxRevives {
-		first, err := st.announce(at)
+		first, err := st.announce(at, &began)
 		if err != nil {
 			return err
 		}
 		if first {
-			_, err = call(st, func(ctx context.Context) (sharedlog.Position, error) {
-				return st.log.Revive(ctx, at, known.AppendSnapshot(nil))
-			})
+			if err := st.readRest(); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(st.life, loadWithin*st.patience()) // meanwhile its post ends, and another one may go first
+			_, err = st.log.Revive(ctx, st.at, st.rep.AppendSnapshot(nil))
+			cancel()
 			if err != nil && !errors.Is(err, sharedlog.ErrIncarnationOver) {
 				return err
 			}
 		} else if !sleep.For(st.life, reviveWait) {
 			return store.ErrClosed
 		}
-		_, err = call(st, func(ctx context.Context) (sharedlog.Entries, error) { return st.log.Read(ctx, at) })
-		if errors.Is(err, sharedlog.ErrLost) {
-			continue // a log that has lost only its end can be loaded, but that would forget what this process knows
+		got, err := call(st, func(ctx context.Context) (sharedlog.Entries, error) { return st.log.Read(ctx, st.at) })
+		if errors.Is(err, sharedlog.ErrLost) || err == nil && got.Moved {
+			continue // what is left can be loaded, but that would forget what this process knows
 		}
-		if err := st.load(st.life); !errors.Is(err, sharedlog.ErrLost) {
+		if err := st.load(st.life); !errors.Is(err, sharedlog.ErrLost) && !errors.Is(err, errMoved) {
 			if first && err == nil && st.store.touch > 0 {
 				st.keep() // the new keys have no end yet
 			}
@@ -68,43 +86,67 @@ func (st *state) heal() error {
 	return errRestless
 }
 
-// alert wakes the other processes, so that idle ones notice the loss too: one of them may know more than this one.
-func (st *state) alert(known *replica.Replica) {
-	var others []uint64
-	known.EachMember(func(process uint64) bool {
-		if process != st.process {
-			others = append(others, process)
-		}
-		return true
-	})
-	st.ring(others)
-}
-
-// known returns what this process knows of the log, and where that ends.
-func (st *state) known() (*replica.Replica, sharedlog.Position) {
-	if st.before != nil { // the latest attempt to load it failed
-		return st.before, st.was
+// rewind goes back to what was known before an attempt to load the log.
+func (st *state) rewind() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.before.Broken() == nil {
+		st.rep, st.at = st.before, st.was
 	}
-	return st.rep, st.at
+	st.before, st.loaded = nil, true
 }
 
-// announce tells the other survivors how much this process knows, and reports whether it is the one that goes first. If the
-// engine loses the posts meanwhile, all have to be told again.
-func (st *state) announce(at sharedlog.Position) (first bool, err error) {
+// readRest reads what is left after all that this process knows, of those who are gone. What it asked for itself there was
+// decided without what is missing, so that does not count.
+func (st *state) readRest() error {
+	if f := &st.flight; f.under && !f.done {
+		f.done, f.void, f.err = true, true, errAnew
+	}
+	_, err := call(st, func(ctx context.Context) (struct{}, error) { return struct{}{}, st.readOn(ctx, true) })
+	if errors.Is(err, sharedlog.ErrUnavailable) || errors.Is(err, errReload) {
+		return err
+	}
+	return nil // the log ends before what this process knows
+}
+
+// announce tells the other survivors how much this process knows, and reports whether it is the one that goes first. It waits
+// for all members, and wakes them, because one that is idle may know more. If the posts are gone meanwhile, another process may have
+// revived the log; if not, all have to be told again. began is when they were told, and negative before.
+func (st *state) announce(at sharedlog.Position, began *time.Duration) (first bool, err error) {
+	up := st.store.clock.Uptime
 	for i := range maxRevives {
 		all, err := call(st, func(ctx context.Context) ([]sharedlog.Survivor, error) { return st.log.Post(ctx, st.process, at) })
 		if err != nil {
 			return false, err
 		}
 		own := slices.IndexFunc(all, func(s sharedlog.Survivor) bool { return s.Process == st.process })
-		if i > 0 && own >= 0 && !all[own].New {
+		missing := st.missing(all)
+		if told := *began >= 0; !told || own < 0 || all[own].New {
+			if *began = up(); told {
+				return false, nil
+			}
+		} else if waited := up() - *began; waited >= rollCall || waited >= postWait && len(missing) == 0 {
 			return own == 0, nil
 		}
-		if !sleep.For(st.life, postWait) {
+		if i%4 == 0 { // wake-ups can be lost
+			st.ring(missing)
+		}
+		if !sleep.For(st.life, postWait/4) {
 			return false, store.ErrClosed
 		}
 	}
 	return false, nil
+}
+
+// missing returns the other members that are not among the survivors.
+func (st *state) missing(survivors []sharedlog.Survivor) (all []uint64) {
+	st.rep.EachMember(func(process uint64) bool {
+		if process != st.process && !slices.ContainsFunc(survivors, func(s sharedlog.Survivor) bool { return s.Process == process }) {
+			all = append(all, process)
+		}
+		return true
+	})
+	return all
 }
 
 // call makes a call to the log that may take as long as an exchange.
@@ -122,7 +164,7 @@ func (st *state) compare() {
 	if before == nil {
 		return
 	}
-	if was.Incarnation != st.at.Incarnation && st.more == nil {
+	if was.Incarnation != st.at.Incarnation && st.more == nil && before.Broken() == nil {
 		st.more = before // also if it seems to know less: after a lost end, others may have gone on where this process had not been
 	}
 	f := &st.flight
@@ -156,11 +198,11 @@ func (st *state) repay() error {
 	st.owed = append(st.owed, st.posted...)
 	st.posted = nil
 	st.mu.Unlock()
-	for st.more != nil || len(st.owed) > 0 {
+	for most := maxOwed; st.more != nil || len(st.owed) > 0; {
 		var ops []store.Op
 		if _, ok := st.rep.Member(st.process); ok {
 			st.owe()
-			ops = st.owed[:min(len(st.owed), maxOwed)]
+			ops = st.owed[:min(len(st.owed), most)]
 		} // otherwise the first entry only opens the sessions again
 		err := st.write(func(parts []replica.Request) []replica.Request {
 			if len(ops) == 0 {
@@ -177,6 +219,11 @@ func (st *state) repay() error {
 			return err
 		case st.flight.err == nil:
 			st.owed = st.owed[len(ops):]
+		case errors.Is(st.flight.err, replica.ErrPoisoned) && len(ops) > 0:
+			if len(ops) == 1 {
+				st.owed = st.owed[1:] // nobody can carry it out
+			}
+			most = 1
 		case !anew(st.flight.err):
 			return Unavailable(st.flight.err)
 		}
@@ -191,9 +238,8 @@ func (st *state) owe() {
 	if more == nil || more.Pool() == nil || st.rep.Pool() == nil {
 		return
 	}
-	mine := func(session uint64) bool { return replica.ProcessOf(session) == st.process }
 	st.mu.Lock()
 	now, by := st.nowAt(st.store.clock.Uptime()), replica.SessionOf(st.process, max(st.lastSess, 1))
 	st.mu.Unlock()
-	st.owed = append(st.owed, st.rep.Pool().View().Missing(more.Pool().View(), now, by, mine)...)
+	st.owed = append(st.owed, st.rep.Pool().View().Missing(more.Pool().View(), now, by, st.mine)...)
 }

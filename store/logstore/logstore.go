@@ -44,7 +44,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice/internal/sharedlog"
@@ -60,15 +59,11 @@ type Store struct {
 	leastLog int64
 	memories func(pool string) *memory // nil: this machine remembers nothing
 	passive  bool
-	counts   counts
 
 	mu     sync.Mutex
 	pools  map[string]*state
 	closed bool
 }
-
-// counts tell what happened that should not.
-type counts struct{ snapshots, divergences, poisoned, losses atomic.Int64 }
 
 var (
 	_ store.Store   = (*Store)(nil)
@@ -105,6 +100,9 @@ func New(engine sharedlog.Engine, opts ...Option) *Store {
 	s := &Store{engine: engine, clock: systemClock(), touch: store.BeatEvery, patience: answerWithin, leastLog: leastLog, pools: map[string]*state{}}
 	for _, o := range opts {
 		o(s)
+	}
+	if s.clock.after == nil {
+		s.clock.after = afterFunc
 	}
 	return s
 }
@@ -208,7 +206,7 @@ func (s *Store) stated(ctx context.Context, name string) (spec store.Spec, exist
 	st := newState(s, name, true)
 	defer st.stop()
 	defer context.AfterFunc(ctx, st.end)()
-	if err := st.load(ctx); err != nil {
+	if err := st.load(ctx); err != nil && !errors.Is(err, errMoved) {
 		return spec, false, Unavailable(err)
 	}
 	core := st.rep.Pool()

@@ -45,24 +45,33 @@ func WithMemory(dir, engine string) Option {
 	}
 }
 
-// recalls compares the log with what this machine remembers of it when the first session opens the pool. It reports whether
-// grants that may still count were lost.
-func (st *state) recalls(spec *store.Spec) bool {
+// recall returns what this machine remembers of the log, when the first session opens the pool; nil: nothing. It has to be
+// read before the log is: other processes go on meanwhile, and remember more.
+func (st *state) recall() *memory {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.store.memories == nil || st.memory != nil {
-		return false
+		return nil
 	}
-	m, got := st.store.memories(st.name), &st.found
-	st.memory = m
-	if !m.read() || got.Now.Sub(m.until) > matters(spec) {
-		return false
+	st.memory = st.store.memories(st.name)
+	if known := *st.memory; known.read() {
+		return &known
 	}
+	return nil
+}
+
+// misses compares the log with what this machine remembered of it. It reports whether grants that may still count were lost.
+func (st *state) misses(known *memory, spec *store.Spec) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	found := &st.found
 	switch {
-	case st.at.Incarnation == m.incarnation:
-		return st.at.Offset < m.offset
-	case got.Origin.Incarnation == m.incarnation:
-		return got.Origin.Offset < m.offset
+	case known == nil || found.Now.Sub(known.until) > matters(spec):
+		return false
+	case st.at.Incarnation == known.incarnation:
+		return st.at.Offset < known.offset
+	case found.Origin.Incarnation == known.incarnation:
+		return found.Origin.Offset < known.offset
 	}
 	return true
 }

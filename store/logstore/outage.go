@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sluicehq/sluice/internal/pool"
 	"github.com/sluicehq/sluice/internal/replica"
 	"github.com/sluicehq/sluice/internal/sharedlog"
 	"github.com/sluicehq/sluice/internal/sleep"
@@ -23,11 +24,13 @@ type outage struct {
 	since   store.Time
 	why     error // why it goes on
 	granted int64
-	share   *share // nil: this process has none
+	share   *pool.Share // nil: this process has none
+	end     store.Time  // of it
 	kept    []keptOp
 	numbers uint64 // of tickets granted here
 	timer   *time.Timer
 
+	behind    bool // it was noted that this process is behind
 	tried     bool // the log may know of a part of what happened here
 	returning bool // the log answers, and is told what happened: callers wait for that
 }
@@ -59,7 +62,7 @@ var (
 
 // isLoss reports whether an error means that the log is out of reach.
 func isLoss(err error) bool {
-	return errors.Is(err, sharedlog.ErrUnavailable) || errors.Is(err, sharedlog.ErrFull) || errors.Is(err, sharedlog.ErrLost) || errors.Is(err, errRestless)
+	return errors.Is(err, sharedlog.ErrUnavailable) || errors.Is(err, sharedlog.ErrFull) || errors.Is(err, sharedlog.ErrLost) || errors.Is(err, errRestless) || errors.Is(err, errBehind)
 }
 
 // lose begins an outage. Only the leader calls it.
@@ -71,7 +74,9 @@ func (st *state) lose(err error) {
 		return
 	}
 	now := st.nowAt(st.store.clock.Uptime())
-	st.out = &outage{since: now, why: err, share: st.newShare(now)}
+	st.out = &outage{since: now, why: err}
+	st.out.share, st.out.end = st.newShare(now)
+	st.noteBehind(err)
 	var told []store.ID // callers that cannot go on learn of it when they ask
 	for id := range st.waiting {
 		if h := st.sessions[id.Session]; h != nil && st.mode(h) != store.FailShare {
@@ -120,7 +125,8 @@ func (st *state) outageOf(h *handle) (o store.Outage) {
 	}
 	o = store.Outage{Since: st.out.since, Why: st.out.why.Error(), Mode: st.mode(h), Granted: st.out.granted}
 	if s := st.out.share; s != nil && o.Mode == store.FailShare {
-		o.Start, o.End, o.Unshared = s.begins(), s.end, s.unshared
+		o.Start, o.Unshared = s.Begins()
+		o.End = st.out.end
 	}
 	return o
 }
@@ -158,14 +164,14 @@ func (st *state) decideLocked(h *handle, ops []store.Op) error {
 		op := &ops[i]
 		op.Result = store.Result{ID: op.ID, Now: now}
 		switch {
-		case o.share != nil && o.share.local[op.ID]:
-			o.share.apply(now, op)
+		case o.share != nil && o.share.Has(op.ID):
+			o.share.Do(now, op)
 			if o.tried && op.Kind != store.OpPoll && op.Kind != store.OpAcquire {
 				o.keep(op, now) // the log may know the request
 			}
 		case op.Kind == store.OpAnswer, op.Kind == store.OpClose, op.Kind == store.OpCancel:
 			if o.keep(op, now); o.share != nil {
-				o.share.step(now, op) // a place of its own is free
+				o.share.Know(now, op)
 			}
 			if op.Result.State = store.Ended; op.Kind == store.OpAnswer {
 				op.Result.State = store.Granted
@@ -180,7 +186,7 @@ func (st *state) decideLocked(h *handle, ops []store.Op) error {
 			o.granted++
 		default:
 			st.number(op)
-			if o.share.apply(now, op); op.Result.State == store.Granted {
+			if o.share.Do(now, op); op.Result.State == store.Granted {
 				o.granted++
 			}
 		}
@@ -252,7 +258,7 @@ func (st *state) serveShare() []store.ID {
 		return nil
 	}
 	now := st.nowAt(st.store.clock.Uptime())
-	told, next := o.share.serve(now)
+	told, next := o.share.Serve(now)
 	if next == 0 {
 		return told
 	}
@@ -280,6 +286,7 @@ func (st *state) comeBack() {
 		err := st.tryBack()
 		st.pass()
 		if err == nil {
+			st.pulse() // from then on it has a share again
 			return
 		}
 	}
@@ -289,10 +296,14 @@ func (st *state) comeBack() {
 // calls it.
 func (st *state) tryBack() error {
 	call := st.read
-	if !st.loaded {
+	if !st.isUsable() {
 		call = st.load
 	}
+	progress := st.follow()
 	err := st.persist(call)
+	if err == nil && st.out.behind {
+		err = progress.keepsUp(st)
+	}
 	if err == nil {
 		err = st.report()
 	}
@@ -300,9 +311,12 @@ func (st *state) tryBack() error {
 		st.line.cut(true)
 		st.mu.Lock()
 		st.out.why, st.out.returning = err, false
+		st.noteBehind(err)
+		notify := st.notified()
 		told := st.serveShare()
 		st.mu.Unlock()
 		st.tell(told)
+		notify()
 		return err
 	}
 	st.mu.Lock()
@@ -312,10 +326,10 @@ func (st *state) tryBack() error {
 	ring := st.alarms(true)
 	told := slices.Collect(maps.Keys(st.waiting))
 	if s := st.out.share; s != nil {
-		told = append(told, s.waits()...)
+		told = append(told, s.Pending()...)
 	}
 	slices.SortFunc(told, func(a, b store.ID) int { return cmp.Or(cmp.Compare(a.Session, b.Session), cmp.Compare(a.N, b.N)) })
-	st.out = nil
+	st.out, st.heard = nil, false
 	st.mu.Unlock()
 	st.tell(slices.Compact(told))
 	ring()
@@ -335,7 +349,7 @@ func (st *state) report() error {
 		st.owed = append(st.owed, o.kept[i].aged(now))
 	}
 	if o.share != nil {
-		st.owed = append(st.owed, o.share.granted(now, replica.SessionOf(st.process, max(st.lastSess, 1)))...)
+		st.owed = append(st.owed, o.share.Missing(now, replica.SessionOf(st.process, max(st.lastSess, 1)))...)
 	}
 	st.mu.Unlock()
 	st.line.cut(false)
@@ -344,19 +358,4 @@ func (st *state) report() error {
 		st.owed = before
 	}
 	return err
-}
-
-// memberOf returns the session that makes this process a member with a share; 0: none does. The caller holds st.mu.
-func (st *state) memberOf() (session uint64) {
-	for s, h := range st.sessions {
-		if h.isMember() && (session == 0 || s < session) {
-			session = s
-		}
-	}
-	return session
-}
-
-// isMember reports whether a session makes its process a member.
-func (h *handle) isMember() bool {
-	return h.spec.OnFailure == store.FailShare && !h.spec.OneShot && !h.spec.ReadOnly && !h.state.store.passive
 }

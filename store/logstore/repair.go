@@ -78,7 +78,7 @@ func (s *Store) Repair(ctx context.Context, name string, move bool) (store.Repai
 func (s *Store) inspect(ctx context.Context, name string) error {
 	st := newState(s, name, true)
 	defer st.stop()
-	if err := st.load(ctx); err != nil {
+	if err := st.load(ctx); err != nil && !errors.Is(err, errMoved) {
 		return Unavailable(st.judged(err))
 	}
 	return nil

@@ -21,6 +21,7 @@ type state struct {
 	name     string
 	log      sharedlog.Log
 	process  uint64
+	mine     func(session uint64) bool
 	writer   *replica.Writer
 	life     context.Context // ends when the pool is no longer used
 	end      context.CancelFunc
@@ -41,35 +42,43 @@ type state struct {
 	reloaded time.Duration      // the uptime of the latest reload after a divergence
 	before   *replica.Replica   // what was known before an attempt to load the log that is not over; nil: nothing
 	was      sharedlog.Position // where that ended
+	stood    sharedlog.Position // what this process had acted on before it loaded a log that may lack its end; zero: that is at
 	more     *replica.Replica   // knows what the log may lack, see heal.go; nil: it lacks nothing
 	owed     []store.Op         // that the log lacks
 
 	mu       sync.Mutex // guards what follows
 	rep      *replica.Replica
-	clock    estimate
+	loadedAt store.Time    // pool time when the log was first loaded
+	loadedUp time.Duration // the uptime then
+	ahead    headStart
 	sessions map[uint64]*handle
 	lastSess uint64
 	waiting  map[store.ID]bool // requests of this process that were left waiting; true: spent with their grant
 	// collected has grants of this process that their callers do not know of yet, see collect.
 	collected map[store.ID]store.Result
-	told      []store.ID          // of them, those that were decided since and have to be told
-	rung      map[uint64]struct{} // other processes that have to be woken
-	wakeAt    store.Time          // what the replica waits for, as other processes know it
-	timer     *time.Timer
-	timerAt   store.Time // 0: not set
+	told      []store.ID            // of them, those that were decided since and have to be told
+	notices   []store.Notice        // that sessions have to be told of
+	rung      map[uint64]struct{}   // other processes that have to be woken
+	keeper    uint64                // that the others wait for then
+	late      map[uint64]store.Time // processes that they do not wait for, and until when
+	wakeAt    store.Time            // what the replica waits for, as other processes know it
+	timer     timer                 // nil before it is needed
+	timerAt   store.Time            // 0: not set
 	looked    time.Duration
-	shot      int64 // size of the latest snapshot
-	shooting  bool  // one is being written
-	upkeep    bool  // keepUp runs
+	shot      int64         // size of the latest snapshot
+	shooting  bool          // one is being written
+	rests     time.Duration // the uptime until which others write snapshots
+	upkeep    bool          // keepUp runs
 	closed    bool
 
 	memory *memory          // nil: there is none
 	found  sharedlog.Loaded // of the first load, without its bytes
 
 	posted []store.Op // that the log could not be told, see post
-	member member
-	out    *outage // nil while the log is in reach
+	heard  bool       // the log has heard of this process since the latest outage
+	out    *outage    // nil while the log is in reach
 
+	counts    counts
 	crowded   atomic.Bool
 	listening atomic.Bool
 }
@@ -81,25 +90,15 @@ func newState(s *Store, name string, oneShot bool) *state {
 		writer: replica.NewWriter(replica.Identity{Process: process, Machine: s.clock.Machine, OneShot: oneShot}),
 		rep:    replica.New(), sessions: map[uint64]*handle{}, waiting: map[store.ID]bool{}, rung: map[uint64]struct{}{},
 		collected: map[store.ID]store.Result{},
-		poison:    map[place]bool{},
+		poison:    map[place]bool{}, late: map[uint64]store.Time{},
 	}
+	st.mine = func(session uint64) bool { return replica.ProcessOf(session) == process }
 	st.life, st.end = context.WithCancel(context.Background())
 	return st
 }
 
 // patience is how long an exchange may take before the log counts as out of reach.
 func (st *state) patience() time.Duration { return st.store.patience }
-
-// now returns the pool's time, as closely as it is known.
-func (st *state) now() store.Time {
-	up := st.store.clock.Uptime()
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.nowAt(up)
-}
-
-// nowAt is now at an uptime. The caller holds st.mu.
-func (st *state) nowAt(up time.Duration) store.Time { return max(st.clock.now(up), st.rep.Now()) }
 
 // open opens a session.
 func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
@@ -112,13 +111,14 @@ func (st *state) open(ctx context.Context, spec store.Spec) (*handle, error) {
 		h.session = replica.SessionOf(st.process, st.lastSess)
 	}
 	st.mu.Unlock()
+	recalled := st.recall()
 	r := st.newRequest()
 	r.Request = replica.Request{Kind: replica.Open, Session: h.session, Spec: &h.spec}
 	if err := st.do(ctx, r); err != nil {
 		return nil, st.lossError(err) // not recycled: the caller may have left
 	}
 	st.free(r)
-	if st.recalls(&spec) {
+	if st.misses(recalled, &spec) {
 		if err := st.ask(ctx, replica.Forget); err != nil {
 			return nil, st.lossError(err)
 		}

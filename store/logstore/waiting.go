@@ -38,24 +38,27 @@ func (st *state) wake() (at store.Time, keeper uint64) {
 			return false
 		})
 	}
-	return at, replica.ProcessOf(session)
+	return at, st.relied(replica.ProcessOf(session))
 }
 
-// due returns when this process has to append an entry so that time passes; 0: others see to it, or nothing waits for it.
-// The caller holds st.mu.
-func (st *state) due() store.Time {
+// due returns when this process has to make an entry so that time passes; 0: others see to it, or nothing waits for it. keeps
+// reports whether it is this one's turn. The caller holds st.mu.
+func (st *state) due() (at store.Time, keeps bool) {
 	wake, keeper := st.wake()
 	if wake == 0 {
-		return 0
+		return 0, false
 	}
 	wake = max(wake, st.rep.Now()+1)
 	switch {
 	case keeper == st.process:
-		return wake
+		if early := wake.Add(-st.ahead.time()); early > st.rep.Now() {
+			return early, true
+		}
+		return wake, true
 	case len(st.waiting) == 0:
-		return 0
+		return 0, false
 	}
-	return wake.Add(grace + time.Duration(st.process>>24)%grace)
+	return wake.Add(grace + time.Duration(st.process>>24)%grace), false
 }
 
 // noteWake has the keeper woken if an entry of this process has made the pool wait for an earlier time than before: its
@@ -63,7 +66,7 @@ func (st *state) due() store.Time {
 func (st *state) noteWake(mine bool) {
 	was := st.wakeAt
 	wake, keeper := st.wake()
-	st.wakeAt = wake
+	st.wakeAt, st.keeper = wake, keeper
 	if mine && wake != 0 && keeper != st.process && (was <= st.rep.Now() || wake < was) {
 		st.rung[keeper] = struct{}{}
 	}
@@ -86,7 +89,8 @@ func (st *state) arm() {
 		return
 	}
 	st.crowded.Store(st.isCrowded())
-	now, at := st.nowAt(st.store.clock.Uptime()), st.due()
+	now := st.nowAt(st.store.clock.Uptime())
+	at, _ := st.due()
 	if at == st.rep.Now()+1 {
 		at = now.Add(leastTick)
 	}
@@ -101,7 +105,7 @@ func (st *state) arm() {
 	st.timerAt = at
 	d := max(at.Sub(now), 0)
 	if st.timer == nil {
-		st.timer = time.AfterFunc(d, st.tick)
+		st.timer = st.store.clock.after(d, st.tick)
 		return
 	}
 	st.timer.Reset(d)
@@ -116,15 +120,21 @@ func (st *state) tick() {
 		return
 	}
 	up := st.store.clock.Uptime()
-	at := st.due()
+	at, keeps := st.due()
 	passes := at != 0 && at <= st.nowAt(up)
 	looks := !passes && len(st.waiting) > 0 && up-st.looked >= rounds
+	if passes && !keeps && up-st.looked >= grace { // the others have most probably gone on
+		passes, looks = false, true
+	}
 	if !passes && !looks {
 		st.arm()
 		st.mu.Unlock()
 		return
 	}
 	id := st.next()
+	if st.ahead.planned = 0; passes && keeps {
+		st.ahead.planned = at
+	}
 	st.running.Add(1)
 	st.mu.Unlock()
 	defer st.running.Done()
@@ -264,27 +274,43 @@ func (st *state) pulse() {
 // appended.
 func (st *state) keepUp() {
 	st.remember(false) // it may be killed before it does so again
+	st.join()
 	kept := st.store.clock.Uptime()
-	for wrote := kept; sleep.For(st.life, st.beat()); {
-		if up := st.store.clock.Uptime(); up-wrote >= rememberEvery {
+	for wrote := kept; sleep.For(st.life, max(st.quietFor(), leastQuiet)); {
+		up := st.store.clock.Uptime()
+		if up-wrote >= rememberEvery {
 			st.remember(false)
 			wrote = up
 		}
-		st.mu.Lock()
-		m, ok := st.rep.Member(st.process)
-		quiet := !ok || st.nowAt(st.store.clock.Uptime()).Sub(m.Heard) >= st.store.touch/2
-		shares := st.memberOf() != 0
-		st.mu.Unlock()
-		if up := st.store.clock.Uptime(); up-kept >= keepEvery && st.keep() {
+		if up-kept >= keepEvery && st.keep() {
 			kept = up
 		}
-		switch {
-		case shares:
-			st.touch()
-		case quiet:
+		if st.join(); st.quietFor() < leastQuiet {
 			st.pulse()
 		}
 	}
+}
+
+const (
+	// leastQuiet is how long it looks away at least.
+	leastQuiet = 100 * time.Millisecond
+	// settleEvery is how often a process is heard of whose share is not settled yet.
+	settleEvery = time.Second
+)
+
+// quietFor returns how long this process need not be heard of.
+func (st *state) quietFor() time.Duration {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	every := st.store.touch
+	if st.out != nil {
+		return every
+	}
+	if is, m := st.rep.Share(st.process); is != 0 && !m.Settled {
+		every = min(every, settleEvery)
+	}
+	m, _ := st.rep.Member(st.process)
+	return every - st.nowAt(st.store.clock.Uptime()).Sub(m.Heard)
 }
 
 // Pools that nobody uses any more do not stay in the engine. One is kept for keepFor, or twice its longest window, after it was
@@ -310,16 +336,6 @@ func (st *state) keep() bool {
 	ctx, cancel := context.WithTimeout(st.life, st.patience())
 	defer cancel()
 	return st.log.Keep(ctx, at, unused) == nil
-}
-
-// beat returns how long keepUp waits. A member with a share is heard more often.
-func (st *state) beat() time.Duration {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if st.memberOf() != 0 {
-		return min(touchEvery, st.store.touch)
-	}
-	return st.store.touch
 }
 
 // tell tells sessions of this process that their requests were decided.

@@ -13,7 +13,7 @@ import (
 func TestADamagedLogIsMovedAside(t *testing.T) {
 	t.Parallel()
 	s := redisrun.New(t)
-	e := open(t, user(t, s, "least", rights...))
+	e := open(t, user(t, s, "least", Rights...))
 	l := e.Log("pool").(*log)
 	loaded, err := l.Load(t.Context(), sharedlog.Position{})
 	if err != nil {

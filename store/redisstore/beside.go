@@ -61,58 +61,7 @@ func readPosts(words []string, now store.Time) (all []sharedlog.Survivor, err er
 		}
 	}
 	sharedlog.SortSurvivors(all)
-	return all[:min(len(all), sharedlog.MaxSilent)], nil
-}
-
-// Beat implements [sharedlog.Log].
-func (l *log) Beat(ctx context.Context, process uint64, at sharedlog.Position, silence time.Duration) (got sharedlog.Pulse, err error) {
-	if l.bad != nil {
-		return got, l.bad
-	}
-	reply, err := l.run(ctx, beatScript, []string{l.live(), l.segment(at).key, l.head()},
-		strconv.FormatUint(process, 10), strconv.FormatInt(silence.Microseconds(), 10), strconv.Itoa(sharedlog.MaxSilent))
-	if err != nil {
-		return got, err
-	}
-	list, err := reply.ToArray()
-	if err != nil || len(list) != 5 {
-		return got, l.odd("the script returned something else")
-	}
-	var n [4]int64
-	for i := range n {
-		if n[i], err = list[i].AsInt64(); err != nil {
-			return got, l.odd("the script returned something else")
-		}
-	}
-	silent, err := list[4].AsStrSlice()
-	if err != nil {
-		return got, l.odd("the script returned something else")
-	}
-	got.Now, got.Processes = store.Time(n[0]), int(n[1])
-	for _, word := range silent {
-		who, err := strconv.ParseUint(word, 10, 64)
-		if err != nil {
-			return got, l.odd("the sorted set " + l.live() + " is damaged")
-		}
-		got.Silent = append(got.Silent, who)
-	}
-	if n[2] == 0 || n[3] == 0 {
-		return got, l.fate(ctx, at)
-	}
-	got.End = sharedlog.Position{Incarnation: at.Incarnation, Segment: at.Segment, Offset: at.Segment + n[2] - sharedlog.HeaderSize}
-	return got, nil
-}
-
-// Leave implements [sharedlog.Log].
-func (l *log) Leave(ctx context.Context, processes ...uint64) error {
-	if l.bad != nil || len(processes) == 0 {
-		return l.bad
-	}
-	names := make([]string, len(processes))
-	for i, process := range processes {
-		names[i] = strconv.FormatUint(process, 10)
-	}
-	return l.each(ctx, l.client.B().Zrem().Key(l.live()).Member(names...).Build())
+	return all[:min(len(all), sharedlog.MaxPosts)], nil
 }
 
 // Publish implements [sharedlog.Log].

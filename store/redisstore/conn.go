@@ -42,8 +42,10 @@ type conn struct {
 	time    func() store.Time // instead of the server's clock, in tests; nil: that clock
 	// calm reports that the last call was answered and no connection was closed since: calls then return in time by
 	// themselves. In a cluster one flag cannot tell for many connections.
-	calm atomic.Bool
-	busy sync.WaitGroup // calls and watches
+	calm  atomic.Bool
+	dials atomic.Int64   // connections made so far; another server can be at the end of a new one
+	taken atomic.Bool    // a call has the client for itself, see lane
+	busy  sync.WaitGroup // calls and watches
 
 	mu      sync.Mutex
 	ended   bool
@@ -153,6 +155,7 @@ func (c *conn) dial(ctx context.Context, address string, d *net.Dialer, config *
 		return nil, redisfault.ErrClosed
 	}
 	c.open[w] = struct{}{}
+	c.dials.Add(1)
 	return w, nil
 }
 
@@ -234,18 +237,42 @@ type bounded struct {
 
 func (b bounded) Deadline() (time.Time, bool) { return b.at, true }
 
+// lane returns the client for a call, and what to do after it. As soon as two calls overlap on a connection, rueidis hands all later
+// ones of that connection over between goroutines, which costs a lone caller a third of its time. So a call that meets another one
+// goes by the connection for wake-ups, if that is there.
+func (c *conn) lane() (client rueidis.Client, own bool, end func()) {
+	if c.address.Mode != redisurl.Single || c.taken.CompareAndSwap(false, true) {
+		return c.client, true, func() { c.taken.Store(false) }
+	}
+	c.mu.Lock()
+	e := c.ear
+	c.mu.Unlock()
+	if e != nil {
+		select {
+		case <-e.ready:
+			if e.err == nil {
+				return e.client, false, func() {}
+			}
+		default:
+		}
+	}
+	return c.client, false, func() {}
+}
+
 // do sends commands in one round trip. It returns when ctx ends: at a deadline at once, after a cancellation perhaps only
 // at the timeout of the connection.
 func (c *conn) do(ctx context.Context, commands ...rueidis.Completed) ([]rueidis.RedisResult, error) {
 	if err := c.enter(ctx); err != nil {
 		return nil, err
 	}
-	if c.calm.Load() && c.address.Mode != redisurl.Cluster {
+	client, own, end := c.lane()
+	if own && c.calm.Load() && c.address.Mode != redisurl.Cluster {
 		if _, ok := ctx.Deadline(); !ok && ctx.Done() != nil {
 			ctx = bounded{ctx, time.Now().Add(c.address.Timeout)}
 		}
 		defer c.busy.Done()
-		return c.sent(c.client.DoMulti(ctx, commands...))
+		defer end()
+		return c.sent(client.DoMulti(ctx, commands...))
 	}
 	type outcome struct {
 		results []rueidis.RedisResult
@@ -254,7 +281,8 @@ func (c *conn) do(ctx context.Context, commands ...rueidis.Completed) ([]rueidis
 	done := make(chan outcome, 1)
 	go func() {
 		defer c.busy.Done()
-		results, err := c.sent(c.client.DoMulti(context.Background(), commands...))
+		defer end()
+		results, err := c.sent(client.DoMulti(context.Background(), commands...))
 		done <- outcome{results, err}
 	}()
 	select {

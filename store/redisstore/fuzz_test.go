@@ -19,13 +19,13 @@ func FuzzReadKeys(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		fields := strings.Split(text, "|")
 		survivors, err := readPosts(fields, 1_700_000_000_000_000)
-		if err == nil && (len(survivors) > sharedlog.MaxSilent || len(survivors) > len(fields)) || err != nil && !errors.Is(err, sharedlog.ErrDamaged) {
+		if err == nil && (len(survivors) > sharedlog.MaxPosts || len(survivors) > len(fields)) || err != nil && !errors.Is(err, sharedlog.ErrDamaged) {
 			t.Errorf("%d survivors of %d fields, %v", len(survivors), len(fields), err)
 		}
 		if !slices.IsSortedFunc(survivors, func(a, b sharedlog.Survivor) int { return b.At.Compare(a.At) }) {
 			t.Errorf("%v is not in order", survivors)
 		}
-		h, err := readHead(append(fields, make([]string, 7)...)[:7])
+		h, err := readHead(append(fields, make([]string, 8)...)[:8])
 		switch {
 		case err != nil:
 			if h != (head{}) || !errors.Is(err, sharedlog.ErrDamaged) && !errors.Is(err, sharedlog.ErrFormat) {

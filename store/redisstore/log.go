@@ -33,6 +33,8 @@ type head struct {
 	snapshot    string // its number
 	size        int
 	origin      sharedlog.Position
+	run         string // of the server on which the incarnation began; empty: it is not known
+	moved       bool   // this is another one, or it was restarted
 }
 
 // look reads the hash. An incarnation of 0 means that there is none.
@@ -45,13 +47,14 @@ func (l *log) look(ctx context.Context, segment string) (h head, err error) {
 		return h, err
 	}
 	list, err := reply.ToArray()
-	if err != nil || len(list) != 3 {
+	if err != nil || len(list) != 4 {
 		return h, l.odd("the script returned something else")
 	}
 	now, err := list[0].AsInt64()
 	there, err2 := list[1].AsInt64()
 	fields, err3 := list[2].AsStrSlice()
-	if err != nil || err2 != nil || err3 != nil || len(fields) != 7 {
+	run, err4 := list[3].ToString()
+	if err != nil || err2 != nil || err3 != nil || err4 != nil || len(fields) != 8 {
 		return h, l.odd("the script returned something else")
 	}
 	if h, err = readHead(fields); errors.Is(err, sharedlog.ErrFormat) {
@@ -61,13 +64,14 @@ func (l *log) look(ctx context.Context, segment string) (h head, err error) {
 		return h, l.odd("the key " + l.head() + " is damaged: it is not a hash as Sluice writes it")
 	}
 	h.now, h.there = store.Time(now), there == 1
+	h.moved = h.run != "" && run != "" && h.run != run
 	return h, nil
 }
 
 // readHead reads the fields of a hash in the order of headScript. All are empty if there is none.
 func readHead(fields []string) (h head, err error) {
 	switch {
-	case fields[6] == "0":
+	case fields[7] == "0":
 		return h, nil
 	case fields[0] != "" && fields[0] != format:
 		return h, sharedlog.ErrFormat
@@ -75,6 +79,7 @@ func readHead(fields []string) (h head, err error) {
 	var errs [4]error
 	h.incarnation, errs[0] = strconv.ParseUint(fields[1], 10, 64)
 	h.segment, errs[1] = strconv.ParseInt(fields[2], 10, 64)
+	h.run = fields[6]
 	if h.snapshot = fields[3]; fields[4] != "" {
 		h.size, errs[2] = strconv.Atoi(fields[4])
 	}
@@ -104,6 +109,8 @@ func (l *log) fateIn(ctx context.Context, h head, at sharedlog.Position) error {
 	switch {
 	case h.incarnation == 0:
 		return l.lost(ctx, h.there)
+	case h.incarnation < at.Incarnation: // it was begun after what is left
+		return l.lostEnd()
 	case h.incarnation != at.Incarnation:
 		return &Error{kind: sharedlog.ErrIncarnationOver, at: l.name, what: fmt.Sprintf("the log goes on as incarnation %d", h.incarnation)}
 	case h.segment > at.Segment:
@@ -111,7 +118,38 @@ func (l *log) fateIn(ctx context.Context, h head, at sharedlog.Position) error {
 	case h.segment == at.Segment && !h.there:
 		return l.lost(ctx, true)
 	}
+	return l.lostEnd()
+}
+
+func (l *log) lostEnd() error {
 	return &Error{kind: sharedlog.ErrLost, at: l.name, what: "the log lacks its end", hint: "Redis failed over to a replica that lagged behind, or loaded an old file"}
+}
+
+// marked marks entries as moved if they can come from another server than the one on which their incarnation began. That can
+// only be if a connection was made since this process last looked. Only the latest call of a caller counts: it looks after
+// it has got them.
+func (l *log) marked(ctx context.Context, got sharedlog.Entries) (sharedlog.Entries, error) {
+	dials := l.dials.Load()
+	if l.looked.Load() == dials {
+		return got, nil
+	}
+	h, err := l.look(ctx, l.segment(got.At).key)
+	switch {
+	case err != nil:
+		return got, err
+	case h.incarnation != got.At.Incarnation:
+		return got, l.fateIn(ctx, h, got.At)
+	}
+	l.note(h, dials)
+	got.Moved = h.moved
+	return got, nil
+}
+
+// note notes that the server is the right one, as far as the connections go that there were before h was read.
+func (l *log) note(h head, dials int64) {
+	if !h.moved {
+		l.looked.Store(dials)
+	}
 }
 
 // lost returns the error for a log whose keys are gone. A part that remains was spared by chance: whoever deletes a log
@@ -159,9 +197,13 @@ func (l *log) Append(ctx context.Context, at sharedlog.Position, entry []byte) (
 	own := at.Segment + length - sharedlog.HeaderSize - sharedlog.FrameSize(len(entry))
 	raw, err := got[1].AsBytes()
 	if err != nil { // it was appended, so a Read finds it
-		return sharedlog.Entries{From: at, At: at, More: true}, nil
+		return l.marked(ctx, sharedlog.Entries{From: at, At: at, More: true})
 	}
-	return sharedlog.SliceOwn(at, raw, own, len(entry))
+	entries, err := sharedlog.SliceOwn(at, raw, own, len(entry))
+	if err != nil {
+		return entries, err
+	}
+	return l.marked(ctx, entries)
 }
 
 // around returns the command that reads a segment from the stamp before at on.
@@ -195,7 +237,11 @@ func (l *log) Read(ctx context.Context, at sharedlog.Position) (sharedlog.Entrie
 			return sharedlog.Entries{}, err
 		}
 		if len(raw) > 0 {
-			return sharedlog.Slice(at, raw)
+			got, err := sharedlog.Slice(at, raw)
+			if err != nil {
+				return got, err
+			}
+			return l.marked(ctx, got)
 		}
 		h, err := l.look(ctx, key)
 		if err != nil {
@@ -226,7 +272,10 @@ func (l *log) readEnded(ctx context.Context, at sharedlog.Position, current int6
 		got.At = got.At.Moved(current)
 	}
 	got.More = true
-	return got, err
+	if err != nil {
+		return got, err
+	}
+	return l.marked(ctx, got)
 }
 
 func (l *log) restless() error {
@@ -237,6 +286,7 @@ func (l *log) restless() error {
 func (l *log) Load(ctx context.Context, known sharedlog.Position) (got sharedlog.Loaded, err error) {
 	var before head
 	for try := range tries {
+		dials := l.dials.Load()
 		h, err := l.look(ctx, l.head())
 		if err != nil {
 			return got, err
@@ -256,6 +306,8 @@ func (l *log) Load(ctx context.Context, known sharedlog.Position) (got sharedlog
 		before = h
 		if done, err := l.loadAt(ctx, h, &got); done || err != nil {
 			l.missed.Store(0)
+			l.note(h, dials)
+			got.Moved = h.moved
 			return got, err
 		}
 	}

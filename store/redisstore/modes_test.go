@@ -46,12 +46,6 @@ func works(t *testing.T, e *Engine) {
 	if err := l.Keep(t.Context(), at, time.Hour); err != nil {
 		t.Error(err)
 	}
-	if _, err := l.Beat(t.Context(), 1, at, time.Minute); err != nil {
-		t.Error(err)
-	}
-	if err := l.Leave(t.Context(), 1); err != nil {
-		t.Error(err)
-	}
 	if names, whole, err := e.Pools(t.Context()); err != nil || !whole || !slices.Contains(names, "pool") {
 		t.Errorf("%q, %v, %v", names, whole, err)
 	}
@@ -104,10 +98,10 @@ func refused(t *testing.T, err, want error, says string) {
 	}
 }
 
-// rights are those that the package comment names.
-var rights = strings.Fields(`+eval +evalsha +time +append +getrange +strlen +exists +get +set +del +rename +renamenx +pexpire +persist +pttl
-	+hmget +hset +hgetall +zadd +zcard +zrem +zrangebyscore +scan +publish +subscribe +unsubscribe
-	+ping +hello +auth +select +client|setname +cluster|shards +cluster|slots +asking`)
+// Rights are those that the package comment names.
+var Rights = strings.Fields(`+eval +evalsha +time +append +getrange +strlen +exists +get +set +del +rename +renamenx +pexpire +persist +pttl
+	+hmget +hset +hgetall +scan +publish +subscribe +unsubscribe
+	+ping +hello +auth +select +client|setname +cluster|shards +cluster|slots +asking +info`)
 
 // user makes one of a server and returns the URL for it.
 func user(t *testing.T, s *redisrun.Server, name string, commands ...string) string {
@@ -120,8 +114,28 @@ func user(t *testing.T, s *redisrun.Server, name string, commands ...string) str
 func TestTheLeastRights(t *testing.T) {
 	t.Parallel()
 	s := redisrun.New(t)
-	url := user(t, s, "least", rights...)
-	works(t, open(t, url))
+	url := user(t, s, "least", Rights...)
+	e := open(t, url)
+	works(t, e)
+	if _, err := e.Aside(t.Context(), "pool"); err != nil {
+		t.Error(err)
+	}
+	watching, end := context.WithCancel(t.Context())
+	if _, err := e.Log("pool").Watch(watching, 2); err != nil {
+		t.Error(err)
+	}
+	end()
+	until(t, func() bool { return strings.Contains(do(t, s, "INFO", "commandstats"), "cmdstat_unsubscribe:") })
+	if refused := do(t, s, "ACL", "LOG"); refused != "" {
+		t.Errorf("the server has refused something: %s", refused)
+	}
+	used := do(t, s, "INFO", "commandstats")
+	elsewhere := []string{"cluster|shards", "cluster|slots", "asking", "auth", "select", "ping", "client|setname"} // in a Cluster, by old protocols, or when idle
+	for _, right := range Rights {
+		if name := right[1:]; !strings.Contains(used, "cmdstat_"+name+":") && !slices.Contains(elsewhere, name) {
+			t.Errorf("nothing needs the right %s", right)
+		}
+	}
 	for _, name := range []string{"elsewhere", "sluice"} {
 		_, err := OpenEngine(t.Context(), strings.Replace(url, "prefix=mine", "prefix="+name, 1))
 		refused(t, err, sharedlog.ErrUnfit, "ACL SETUSER")
@@ -131,8 +145,8 @@ func TestTheLeastRights(t *testing.T) {
 	if strings.Contains(fmt.Sprint(err), "hunter2") {
 		t.Errorf("%v has the password", err)
 	}
-	weak := slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return r == "+append" })
-	e := open(t, user(t, s, "weak", weak...))
+	weak := slices.DeleteFunc(slices.Clone(Rights), func(r string) bool { return r == "+append" })
+	e = open(t, user(t, s, "weak", weak...))
 	loaded, err := e.Log("p").Load(t.Context(), sharedlog.Position{})
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,6 @@
 //	n:NUMBER     string: a snapshot; one that is not the log's expires after a minute
 //	c:INC:SEG    a claim on the next snapshot; expires
 //	post         hash: positions of survivors of a lost log; expires after 2 s
-//	live         sorted set: processes by their last sign of life
 //
 // After Keep the hash, the segment, its snapshot and the sorted set expire too, unless it is called again.
 //
@@ -33,10 +32,10 @@
 //
 //	ACL SETUSER name >password resetkeys ~PREFIX:* resetchannels &PREFIX:* -@all
 //	    +eval +evalsha +time +append +getrange +strlen +exists +get +set +del +rename +renamenx +pexpire +persist +pttl
-//	    +hmget +hset +hgetall +zadd +zcard +zrem +zrangebyscore +scan +publish +subscribe +unsubscribe
-//	    +ping +hello +auth +select +client|setname +cluster|shards +cluster|slots +asking
+//	    +hmget +hset +hgetall +scan +publish +subscribe +unsubscribe
+//	    +ping +hello +auth +select +client|setname +cluster|shards +cluster|slots +asking +info
 //
-// With +info an evicted log is told from a deleted one. Behind Sentinels the same user needs +role, and one for the Sentinels
+// By INFO it knows whether the server is still the one on which a log began, and whether it evicts keys. Behind Sentinels the same user needs +role, and one for the Sentinels
 // needs +sentinel|get-master-addr-by-name, +sentinel|sentinels and +subscribe there. Before Redis 7, which knows no rights
 // for parts of a command, give +client and +cluster.
 //
@@ -136,13 +135,15 @@ type log struct {
 	last atomic.Pointer[segment]
 	// missed is when this process found first that there is no log; 0: there is one.
 	missed atomic.Int64
+	// looked is how many connections there were when this process last saw that the server is the one on which the
+	// incarnation began.
+	looked atomic.Int64
 }
 
 var _ sharedlog.Log = (*log)(nil)
 
 func (l *log) head() string  { return strings.TrimSuffix(l.base, ":") }
 func (l *log) posts() string { return l.base + "post" }
-func (l *log) live() string  { return l.base + "live" }
 
 func (l *log) key(kind string, incarnation uint64, segment int64) string {
 	return l.base + kind + strconv.FormatUint(incarnation, 36) + ":" + strconv.FormatInt(segment, 36)

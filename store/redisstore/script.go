@@ -31,11 +31,14 @@ if n == #ARGV[1] + 7 then
 end
 return n`)
 
+// run is what the server calls itself from its start to its end; empty without the right to know.
+const run = "local run = redis.pcall('INFO', 'server')\nrun = type(run) == 'string' and string.match(run, 'run_id:(%w+)') or ''\n"
+
 // headScript reads what the log is, and whether a segment is there.
-var headScript = newScript(now + `local h = redis.call('HMGET', KEYS[1], 'f', 'incarnation', 'segment', 'snapshot', 'size', 'origin')
-for i = 1, 6 do h[i] = h[i] or '' end
-h[7] = tostring(redis.call('EXISTS', KEYS[1]))
-return {t, redis.call('EXISTS', KEYS[2]), h}`)
+var headScript = newScript(now + run + `local h = redis.call('HMGET', KEYS[1], 'f', 'incarnation', 'segment', 'snapshot', 'size', 'origin', 'run')
+for i = 1, 7 do h[i] = h[i] or '' end
+h[8] = tostring(redis.call('EXISTS', KEYS[1]))
+return {t, redis.call('EXISTS', KEYS[2]), h, run}`)
 
 // forOthers has releases that kept the pool itself in this hash refuse it: they find what they expect there, and the field f
 // says that another version wrote it.
@@ -44,8 +47,8 @@ const forOthers = "redis.call('HSET', KEYS[1], 'v', string.rep('\\0', 40), 's', 
 // createScript begins a log with nothing, unless there is one, or survivors of one have posted.
 var createScript = newScript(`if redis.call('EXISTS', KEYS[1]) == 1 then return 'taken' end
 if redis.call('EXISTS', KEYS[3]) == 1 then return 'lost' end
-redis.call('SET', KEYS[2], ARGV[3])
-redis.call('HSET', KEYS[1], 'f', ARGV[1], 'incarnation', ARGV[2], 'segment', '0')
+` + run + `redis.call('SET', KEYS[2], ARGV[3])
+redis.call('HSET', KEYS[1], 'f', ARGV[1], 'incarnation', ARGV[2], 'segment', '0', 'run', run)
 ` + forOthers + `return 'ok'`)
 
 // compactScript begins a new segment with an uploaded snapshot and what follows it.
@@ -73,7 +76,7 @@ redis.call('PERSIST', KEYS[3])
 redis.call('DEL', KEYS[1], KEYS[4])
 if KEYS[5] then redis.call('DEL', KEYS[5]) end
 if KEYS[6] then redis.call('PEXPIRE', KEYS[6], ARGV[9]) end
-redis.call('HSET', KEYS[1], 'f', ARGV[3], 'incarnation', ARGV[4], 'segment', '0', 'snapshot', ARGV[6], 'size', ARGV[7], 'origin', ARGV[8])
+` + run + `redis.call('HSET', KEYS[1], 'f', ARGV[3], 'incarnation', ARGV[4], 'segment', '0', 'snapshot', ARGV[6], 'size', ARGV[7], 'origin', ARGV[8], 'run', run)
 ` + forOthers + `return 'ok'`)
 
 // keepScript sets when the keys of a log expire, if they are still those that the caller found.
@@ -86,15 +89,6 @@ return 'ok'`)
 var postScript = newScript(now + `local fresh = redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f ', t) .. ARGV[2])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 return {t, redis.call('HGETALL', KEYS[1]), fresh}`)
-
-// beatScript keeps the time of a process. The set ends with the log.
-var beatScript = newScript(now + `redis.call('ZADD', KEYS[1], string.format('%.0f', t), ARGV[1])
-if redis.call('PTTL', KEYS[1]) < 0 then
-  local ttl = redis.call('PTTL', KEYS[3])
-  if ttl > 0 then redis.call('PEXPIRE', KEYS[1], ttl) end
-end
-return {t, redis.call('ZCARD', KEYS[1]), redis.call('STRLEN', KEYS[2]), redis.call('EXISTS', KEYS[3]),
-  redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', t - ARGV[2]), 'LIMIT', 0, ARGV[3])}`)
 
 // atGivenTime returns the script with its last argument instead of the server's clock.
 func (s *script) atGivenTime() *script {

@@ -140,7 +140,7 @@ func TestFailoverBehindSentinels(t *testing.T) {
 func TestLogWithTheLeastRights(t *testing.T) {
 	t.Parallel()
 	s := redisrun.New(t)
-	url := user(t, s, "least", rights...)
+	url := user(t, s, "least", Rights...)
 	logtest.Run(t, func(t *testing.T) logtest.Rig {
 		r := rig(t, s.URL()+"?prefix=mine")
 		r.Connect = func() (sharedlog.Engine, error) { return OpenEngine(context.Background(), patient(url)) }
@@ -153,12 +153,12 @@ func TestTheLeastRightsElsewhere(t *testing.T) {
 	t.Parallel()
 	c := redisrun.NewCluster(t)
 	for _, n := range c.Nodes() {
-		user(t, n, "least", rights...)
+		user(t, n, "least", Rights...)
 	}
 	works(t, open(t, strings.Replace(c.URL(), "://", "://least:secret@", 1)+"?prefix=mine"))
 	s := redisrun.NewSteadySentinel(t)
 	for _, n := range s.Nodes() {
-		user(t, n, "least", append(rights, "+role")...)
+		user(t, n, "least", append(Rights, "+role")...)
 	}
 	works(t, open(t, strings.Replace(s.URL(), "://", "://least:secret@", 1)+"?prefix=mine"))
 }

@@ -134,7 +134,7 @@ func (l *log) Keep(ctx context.Context, at sharedlog.Position, unused time.Durat
 		if h.incarnation != at.Incarnation || h.segment == at.Segment && !h.there || h.segment < at.Segment {
 			return l.fateIn(ctx, h, at)
 		}
-		keys := []string{l.head(), l.key("s:", h.incarnation, h.segment), l.live()}
+		keys := []string{l.head(), l.key("s:", h.incarnation, h.segment)}
 		if h.snapshot != "" {
 			keys = append(keys, l.snapshotKey(h.snapshot))
 		}
@@ -156,7 +156,7 @@ func (l *log) Revive(ctx context.Context, from sharedlog.Position, snapshot []by
 		if err != nil {
 			return sharedlog.Position{}, err
 		}
-		if h.incarnation != 0 && h.incarnation != from.Incarnation {
+		if h.incarnation > from.Incarnation {
 			return sharedlog.Position{}, l.fateIn(ctx, h, from)
 		}
 		number, err := l.upload(ctx, snapshot)

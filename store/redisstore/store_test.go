@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -92,7 +93,7 @@ func (o *outside) connect(t *testing.T, url string) sharedlog.Engine {
 	t.Helper()
 	behind := storetest.Start - store.Time(time.Now().UnixMicro())
 	e, err := run(o, func(ctx context.Context) (*redisstore.Engine, error) {
-		return redisstore.OpenEngine(ctx, fmt.Sprintf("%s?timeout=1m&prefix=t%d", url, prefixes.Add(1)))
+		return redisstore.OpenEngine(ctx, fmt.Sprintf("%s%stimeout=1m&prefix=t%d", url, separator(url), prefixes.Add(1)))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -167,14 +168,6 @@ func (l *insideLog) Revive(_ context.Context, from sharedlog.Position, snapshot 
 	return run(l.outside, func(ctx context.Context) (sharedlog.Position, error) { return l.log.Revive(ctx, from, snapshot) })
 }
 
-func (l *insideLog) Beat(_ context.Context, process uint64, at sharedlog.Position, silence time.Duration) (sharedlog.Pulse, error) {
-	return run(l.outside, func(ctx context.Context) (sharedlog.Pulse, error) { return l.log.Beat(ctx, process, at, silence) })
-}
-
-func (l *insideLog) Leave(_ context.Context, processes ...uint64) error {
-	return runs(l.outside, func(ctx context.Context) error { return l.log.Leave(ctx, processes...) })
-}
-
 func (l *insideLog) channel(process uint64) string { return fmt.Sprint(l.name, " ", process) }
 
 func (l *insideLog) Publish(_ context.Context, processes ...uint64) error {
@@ -225,7 +218,10 @@ func TestStoreOnOneServer(t *testing.T) {
 
 func TestSameDecisionsOnOneServer(t *testing.T) {
 	t.Parallel()
-	open := opener(t, redisrun.New(t).URL())
+	sameDecisions(t, opener(t, redisrun.New(t).URL()))
+}
+
+func sameDecisions(t *testing.T, open func(*testing.T) storetest.Harness) {
 	storetest.DifferentialVirtual(t, func(*testing.T) storetest.Harness {
 		c := storetest.NewClock(storetest.Start)
 		return storetest.Harness{Store: memstore.New(memstore.WithClock(c)), Advance: c.Advance}
@@ -280,4 +276,12 @@ func eternal(t *testing.T, server *redisrun.Server) string {
 		t.Errorf("%s keys in all, %v", size, err)
 	}
 	return n
+}
+
+// separator returns what comes before another parameter of a URL.
+func separator(url string) string {
+	if strings.Contains(url, "?") {
+		return "&"
+	}
+	return "?"
 }

@@ -35,13 +35,13 @@ func inTouch(s *suite) {
 	s.test("what a silent member may use is withheld until its lease and a window are over", spec(rolling(10, 10*time.Second)), func(m *member) {
 		m.touch(2)
 		m.withheld(0, 0)
-		m.sleep(2500 * time.Millisecond)
+		m.sleep(4500 * time.Millisecond)
 		m.withheld(0, 0)
 		m.sleep(500 * time.Millisecond)
 		m.withheld(0, 5)
 		m.take(want("a", 5))
 		m.refused(want("a", 1).try(), store.CodeLimit)
-		m.sleep(66 * time.Second)
+		m.sleep(64 * time.Second)
 		m.withheld(0, 5)
 		m.take(want("a", 5))
 		waits := m.queue(want("a", 5))
@@ -54,14 +54,14 @@ func inTouch(s *suite) {
 	})
 	s.test("one that is heard of again has its share back at once, and so have the others", spec(rolling(10, 10*time.Second)), func(m *member) {
 		m.touch(2)
-		m.sleep(4 * time.Second)
+		m.sleep(6 * time.Second)
 		waits := m.queue(want("a", 8))
 		if l := m.snapshot().Members; len(l) != 1 || !l[0].Silent || l[0].Share != 2 || l[0].Expires.Sub(l[0].Touched) != time.Minute {
 			m.Errorf("members: %+v", l)
 		}
 		m.touch(2)
 		m.collect()
-		m.exactly(waits, 4*time.Second)
+		m.exactly(waits, 6*time.Second)
 		if l := m.snapshot().Members; len(l) != 1 || l[0].Silent {
 			m.Errorf("members: %+v", l)
 		}
@@ -70,7 +70,7 @@ func inTouch(s *suite) {
 		other := join(m.T, m.harness, spec(rolling(10, 10*time.Second)))
 		m.touch(2)
 		other.touch(3)
-		m.sleep(4 * time.Second)
+		m.sleep(6 * time.Second)
 		m.withheld(0, 8)
 		m.ends(store.Op{Kind: store.OpTouch, Spent: true})
 		m.ends(store.Op{Kind: store.OpTouch, Spent: true}) // a second time
@@ -100,7 +100,7 @@ func inTouch(s *suite) {
 		late.Until = m.now().Add(time.Second)
 		m.sleep(time.Second)
 		m.touchAs(late, 2)
-		m.sleep(4 * time.Second)
+		m.sleep(6 * time.Second)
 		if r := m.do(late); r.State != store.Refused || r.Reason.Code != store.CodeDeadline {
 			m.Errorf("it was %v (%v)", r.State, r.Reason.Code)
 		}
@@ -108,7 +108,7 @@ func inTouch(s *suite) {
 	})
 	s.test("a bucket gives the others a part of its burst and its rate", spec(bucket(4, 8)), func(m *member) {
 		m.touch(2)
-		m.sleep(3 * time.Second)
+		m.sleep(5 * time.Second)
 		m.withheld(0, 4)
 		for range 4 {
 			m.take(want("a", 1))
@@ -121,17 +121,17 @@ func inTouch(s *suite) {
 	})
 	s.test("places are withheld until the lease is over", spec(slots(4), plenty()), func(m *member) {
 		m.touch(2)
-		m.sleep(3 * time.Second)
+		m.sleep(5 * time.Second)
 		m.take(want("a", 2))
 		waits := m.queue(want("a", 1).wait(2 * time.Minute))
-		m.pass(58 * time.Second)
+		m.pass(56 * time.Second)
 		m.between(waits, 60*time.Second, 61*time.Second)
 	})
 	s.test("of long windows, and of limits of somebody's own, nothing is withheld", spec(
 		rolling(10, time.Hour), per(rolling(10, time.Minute), store.PerAgent), rolling(10, 10*time.Minute),
 	), func(m *member) {
 		m.touch(2)
-		m.sleep(3 * time.Second)
+		m.sleep(5 * time.Second)
 		m.take(want("a", 10, 10, 5))
 		m.withheld(0, 0)
 		m.withheld(1, 0)
@@ -139,7 +139,7 @@ func inTouch(s *suite) {
 	})
 	s.test("what is kept of a small limit rounds down", spec(slots(1)), func(m *member) {
 		m.touch(2)
-		m.sleep(3 * time.Second)
+		m.sleep(5 * time.Second)
 		m.take(want("a", 1))
 	})
 	s.test("a touch that makes no sense is refused", spec(plenty()), func(m *member) {

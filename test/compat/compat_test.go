@@ -57,6 +57,7 @@ type rig struct {
 	*testing.T
 	mock *mock.Server
 	home string
+	most int // requests in a window
 }
 
 func begin(t *testing.T) *rig {
@@ -64,9 +65,15 @@ func begin(t *testing.T) *rig {
 	if previous == "" {
 		previous = build(t)
 	}
-	r := &rig{T: t, home: t.TempDir()}
+	return beginWith(t, most)
+}
+
+// beginWith is begin without the previous release, and with a number of requests in a window.
+func beginWith(t *testing.T, most int) *rig {
+	t.Helper()
+	r := &rig{T: t, home: t.TempDir(), most: most}
 	var err error
-	r.mock, err = mock.New(mock.Options{Provider: "generic", Requests: sim.Rate{N: most, Window: window}, Seed: 1})
+	r.mock, err = mock.New(mock.Options{Provider: "generic", Requests: sim.Rate{N: int64(most), Window: window}, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,14 +102,16 @@ type daemon struct {
 	url    string
 	cmd    *exec.Cmd
 	stderr *strings.Builder
+	using  sync.RWMutex // held by requests of a load
 	ended  bool
 }
 
 // serve starts a daemon. It returns what a daemon says that does not start instead.
-func (r *rig) serve(binary, store string) (*daemon, string) {
+func (r *rig) serve(binary, store string, env ...string) (*daemon, string) {
 	r.Helper()
 	d := &daemon{rig: r, cmd: r.command(binary, store, "serve", "--listen", "127.0.0.1:0", "--json"), stderr: &strings.Builder{}}
 	d.cmd.Stderr = d.stderr
+	d.cmd.Env = append(d.cmd.Env, env...)
 	out, err := d.cmd.StdoutPipe()
 	if err != nil {
 		r.Fatal(err)
@@ -151,6 +160,8 @@ func (r *rig) serveNext(binary, store string) (d *daemon, repaired bool) {
 
 // stop ends a daemon as an upgrade does.
 func (d *daemon) stop() {
+	d.using.Lock()
+	defer d.using.Unlock()
 	if d.ended {
 		return
 	}
@@ -194,8 +205,8 @@ func (r *rig) judge(want map[string]int64) {
 	r.Helper()
 	s := r.mock.Stats()
 	r.Logf("the provider: %d arrived, %d refused, at most %d in %v, by agent %v", s.Arrived, s.Throttled, s.WorstWindow, window, s.ByAgent)
-	if s.Throttled > 0 || s.WorstWindow > most {
-		r.Errorf("%d refused, %d in %v where %d are allowed", s.Throttled, s.WorstWindow, window, most)
+	if s.Throttled > 0 || s.WorstWindow > int64(r.most) {
+		r.Errorf("%d refused, %d in %v where %d are allowed", s.Throttled, s.WorstWindow, window, r.most)
 	}
 	for agent, n := range want {
 		if s.ByAgent[agent] != n {

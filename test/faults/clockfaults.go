@@ -11,14 +11,18 @@ func clockFaults() []*fault {
 		return func(r *rig) error { return r.setClock(each) }
 	}
 	const ms = time.Millisecond
-	// ahead is what the machines' clocks may confirm too much of (internal/replica/clock.go): 100 ms of a step, as if its
-	// entry had been late, and one part in 128 of the time that a fault lasts.
-	const ahead = 250 * ms
 	return []*fault{
 		{name: "clock-back", what: "the clock of Redis is set back by 0.1 s, 0.5 s, 2 s and 3 s", clock: true, do: steps(-100*ms, -500*ms, -2*time.Second, -3*time.Second)},
+		{name: "clock-far-back", what: "the clock of Redis is set back by 5 s, 30 s and an hour", clock: true, do: steps(-5*time.Second, -30*time.Second, -time.Hour)},
 		{name: "clock-far-forward", what: "the clock of Redis is set forward by 5 s, 30 s and an hour", clock: true, do: steps(5*time.Second, 30*time.Second, time.Hour)},
-		{name: "clock-forward", what: "the clock of Redis is set forward by 0.1 s, 0.5 s, 1.5 s and 2 s", clock: true, ahead: ahead, do: steps(100*ms, 500*ms, 1500*ms, 2*time.Second)},
-		{name: "clock-drifts", what: "the clock of Redis gains 1% for 5 s, then loses 1% for 5 s", clock: true, ahead: ahead, do: func(r *rig) error {
+		{name: "clock-forward", what: "the clock of Redis is set forward by 0.1 s, 0.5 s, 1.5 s and 2 s", clock: true, do: steps(100*ms, 500*ms, 1500*ms, 2*time.Second)},
+		{name: "clock-to-and-fro", what: "the clock of Redis is set 30 times within 6 s, by 0.1 s to an hour, forward and back", clock: true, do: func(r *rig) error {
+			return r.every(200*time.Millisecond, 6*time.Second, func() error {
+				r.clock.step(randomStep(r.rand))
+				return nil
+			})
+		}},
+		{name: "clock-drifts", what: "the clock of Redis gains 1% for 5 s, then loses 1% for 5 s", clock: true, do: func(r *rig) error {
 			defer r.clock.drift(0)
 			for _, millionths := range []int64{10_000, -10_000} {
 				r.clock.drift(millionths)

@@ -21,9 +21,6 @@ type fault struct {
 	loses   bool          // Redis may lose its state, including its counters
 	clock   bool          // Redis has a wall clock that can be set
 
-	// ahead is how far the fault may put the pool's time ahead of the callers' in all. Windows may be shorter by it.
-	ahead time.Duration
-
 	// do causes the fault and returns when it is over. It runs in the middle of the load.
 	do func(r *rig) error
 	// post changes how workers are started; nil: no change.

@@ -113,17 +113,16 @@ func (x *run) check(f *fleet) {
 			killed[w.number] = at
 		}
 	}
-	ahead := x.fault.ahead // the figures are exact, the rules are not
-	uses := x.counted(rolling)
-	x.Rolling = checkRolling(uses, rollingSize, window, x.began).worst
-	x.violated(rolling, checkRolling(uses, rollingSize, window-ahead, x.began))
-	uses = x.counted(strict)
-	x.Strict = checkRolling(uses, strictSize, window, x.began).worst
-	x.violated(strict, checkRolling(uses, strictSize, window-ahead, x.began))
-	uses = x.counted(bucket)
-	x.Bucket = checkBucket(uses, bucketBurst, bucketRate, x.began).worst
-	x.violated(bucket, checkBucket(uses, bucketBurst+bucketRate*ahead.Seconds(), bucketRate, x.began))
-	v := checkPlaces(x.counted(places), placesSize, killed, x.began)
+	v := checkRolling(x.counted(rolling), rollingSize, window, x.began)
+	x.Rolling = v.worst
+	x.violated(rolling, v)
+	v = checkRolling(x.counted(strict), strictSize, window, x.began)
+	x.Strict = v.worst
+	x.violated(strict, v)
+	v = checkBucket(x.counted(bucket), bucketBurst, bucketRate, x.began)
+	x.Bucket = v.worst
+	x.violated(bucket, v)
+	v = checkPlaces(x.counted(places), placesSize, killed, x.began)
 	x.Places = v.worst
 	x.violated(places, v)
 	x.callers()

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestTable(t *testing.T) {
@@ -60,23 +58,5 @@ func TestShifted(t *testing.T) {
 	}
 	if _, err := shifted("package time"); err == nil {
 		t.Error("something else is taken for it")
-	}
-}
-
-// Windows may be shorter by what a fault may put the pool's time ahead, and no more. The figures are exact.
-func TestTimeMayBeAheadByABound(t *testing.T) {
-	for ahead, broken := range map[time.Duration]bool{0: true, 100 * time.Millisecond: true, 250 * time.Millisecond: false} {
-		x := &run{fault: &fault{ahead: ahead}, ledger: newLedger()}
-		for i := range rollingSize + 1 {
-			at := stamp(0)
-			if i == rollingSize {
-				at = at.add(window - 200*time.Millisecond)
-			}
-			x.ledger.uses = append(x.ledger.uses, use{id: fmt.Sprint("t-", i), pool: rolling, asked: at, used: at})
-		}
-		x.check(&fleet{})
-		if x.Rolling != rollingSize+1 || (x.Breaks > 0) != broken {
-			t.Errorf("ahead by %v: %d breaks, worst %d", ahead, x.Breaks, x.Rolling)
-		}
 	}
 }

@@ -81,50 +81,6 @@ func watch2(s *suite, l sharedlog.Log, process uint64) <-chan struct{} {
 	return woken
 }
 
-func signsOfLife(s *suite) {
-	a, b := s.log(), s.log()
-	at := s.load(a).At
-	end := s.add(a, at, "one")
-	got, err := a.Beat(s.ctx, 1<<63, at, time.Minute)
-	if err != nil || got.Processes != 1 || len(got.Silent) > 0 || got.End.Offset != end.Offset || got.End.Segment != end.Segment || got.End.Incarnation != end.Incarnation || got.Now < end.Stamp {
-		s.Fatalf("%v, %+v", err, got)
-	}
-	const silence = 20 * time.Millisecond
-	s.until("process 1<<63 is silent", func() bool {
-		got, err := b.Beat(s.ctx, 2, at, silence)
-		if err != nil || got.Processes != 2 {
-			s.Fatalf("%v, %+v", err, got)
-		}
-		return slices.Equal(got.Silent, []uint64{1 << 63})
-	})
-	if err := b.Leave(s.ctx, 1<<63, 77); err != nil {
-		s.Fatal(err)
-	}
-	if got, err := b.Beat(s.ctx, 2, at, silence); err != nil || got.Processes != 1 || len(got.Silent) > 0 {
-		s.Errorf("%v, %+v", err, got)
-	}
-	for process := range uint64(sharedlog.MaxSilent + 10) {
-		if _, err := a.Beat(s.ctx, 100+process, end, time.Minute); err != nil {
-			s.Fatal(err)
-		}
-	}
-	s.until("as many as one call may name are silent", func() bool {
-		got, err := b.Beat(s.ctx, 2, end, silence)
-		if err != nil || got.Processes != sharedlog.MaxSilent+11 || len(got.Silent) > sharedlog.MaxSilent {
-			s.Fatalf("%v, %+v", err, got)
-		}
-		return len(got.Silent) == sharedlog.MaxSilent
-	})
-	if err := a.Compact(s.ctx, end, []byte("one")); err != nil {
-		s.Fatal(err)
-	}
-	got, err = b.Beat(s.ctx, 3, end, time.Minute)
-	s.wants(err, sharedlog.ErrSegmentEnded, "a sign of life at the end of a segment")
-	if got.Processes != sharedlog.MaxSilent+12 {
-		s.Errorf("it does not count: %+v", got)
-	}
-}
-
 // Pools of any name are kept apart.
 func names(s *suite) {
 	e := s.connect()

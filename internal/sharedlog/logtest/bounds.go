@@ -142,8 +142,6 @@ func calls(l sharedlog.Log, at sharedlog.Position) map[string]func(ctx context.C
 		"Keep":    func(ctx context.Context) error { return l.Keep(ctx, at, time.Hour) },
 		"Post":    func(ctx context.Context) error { _, err := l.Post(ctx, 1, at); return err },
 		"Revive":  func(ctx context.Context) error { _, err := l.Revive(ctx, at, []byte("never")); return err },
-		"Beat":    func(ctx context.Context) error { _, err := l.Beat(ctx, 1, at, time.Second); return err },
-		"Leave":   func(ctx context.Context) error { return l.Leave(ctx, 1) },
 		"Publish": func(ctx context.Context) error { return l.Publish(ctx, 1) },
 		"Watch":   func(ctx context.Context) error { _, err := l.Watch(ctx, 1); return err },
 	}

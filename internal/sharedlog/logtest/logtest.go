@@ -81,7 +81,6 @@ var cases = []struct {
 	{"Contexts", contexts},
 	{"Closed", closed},
 	{"Wake", wake},
-	{"SignsOfLife", signsOfLife},
 	{"Names", names},
 	{"Pools", namesOfPools},
 	{"Unused", unused},
