@@ -78,7 +78,7 @@ func TestLookingChangesNothing(t *testing.T) {
 	}
 	names := slices.Sorted(maps.Keys(reads))
 	tripped := 0
-	for seed := range tape.Seeds(t, 300) {
+	for seed := range tape.Seeds(t, 100) {
 		c := newHashed(t, seed)
 		draw := c.move
 		if seed%2 == 0 {
@@ -120,7 +120,7 @@ func TestLookingChangesNothing(t *testing.T) {
 // judge decides the same again, and writes nothing once the meters are at the pool's time.
 func TestJudgingWritesNothing(t *testing.T) {
 	judged, went := 0, 0
-	for seed := range tape.Seeds(t, 150) {
+	for seed := range tape.Seeds(t, 50) {
 		c := newHashed(t, seed)
 		draw := c.move
 		if seed%2 == 0 {
