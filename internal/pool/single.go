@@ -253,12 +253,13 @@ func (p *Pool) answerOne(op *store.Op) bool {
 		return true
 	}
 	tk.answered = true
-	p.header.add(now - tk.granted)
+	began := p.happened(op, tk)
+	p.header.add(began - tk.granted)
 	for k := range tk.n {
 		c := &tk.charges[k]
 		if !p.defs[c.limit].Late {
 			in, d, r := p.touchCharge(c)
-			in.Bind(d, r, now, &c.Charge)
+			in.BindLate(d, r, now, began, &c.Charge)
 		}
 	}
 	p.endFailuresOf(tk.who.key)
@@ -275,11 +276,12 @@ func (p *Pool) closeOne(op *store.Op) bool {
 	o := p.once
 	now := o.now
 	p.settle(tk, op.Amounts)
+	ended := p.happened(op, tk)
 	for k := range tk.n {
 		c := &tk.charges[k]
 		in, d, r := p.meterOf(c)
 		in.Advance(d, r, now)
-		in.Bind(d, r, now, &c.Charge)
+		in.BindLate(d, r, now, ended, &c.Charge)
 		in.Release(d, &c.Charge)
 		if p.unscoped[c.limit].at == nil {
 			in.refs--
