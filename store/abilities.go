@@ -10,6 +10,7 @@ import (
 type Abilities struct {
 	Quick    Quick
 	Crowd    Crowd
+	Calm     Calm
 	Watcher  Watcher
 	Recorder Recorder
 	Alarm    Alarm
@@ -30,6 +31,16 @@ type Quick interface {
 type Crowd interface {
 	// Crowded reports whether requests were waiting after the latest call of this process.
 	Crowded() bool
+}
+
+// Calm is implemented by pools of which every call costs all processes, so that reports should join other calls.
+type Calm interface {
+	// Calm reports whether answers and closes may be reported late, up to some hundred milliseconds: nothing has waited for
+	// a while, and the pool has no limit on requests at the same time. The ops then state their Age.
+	Calm() bool
+	// OnCrowd sets the function to call when that is over: what was not reported yet must be reported at once. It is
+	// called without locks held and must not block.
+	OnCrowd(f func())
 }
 
 // Watcher is implemented by pools that can notice by themselves that a session's process has ended.
@@ -71,6 +82,7 @@ func Can(p Pool) (a Abilities) {
 	}
 	a.Quick, _ = p.(Quick)
 	a.Crowd, _ = p.(Crowd)
+	a.Calm, _ = p.(Calm)
 	a.Watcher, _ = p.(Watcher)
 	a.Recorder, _ = p.(Recorder)
 	a.Alarm, _ = p.(Alarm)

@@ -77,7 +77,7 @@ func (p *Pool) cancel(op *store.Op) {
 		p.end(t, tk)
 	case stateReady, stateHeld:
 		if tk.answered {
-			p.finish(t, tk)
+			p.finish(t, tk, p.now)
 			return
 		}
 		p.giveBack(tk)
@@ -151,12 +151,13 @@ func (p *Pool) answer(op *store.Op) {
 		return
 	}
 	tk.answered = true
-	p.header.add(p.now - tk.granted)
+	began := p.happened(op, tk)
+	p.header.add(began - tk.granted)
 	for k := range tk.n {
 		c := &tk.charges[k]
 		if !p.defs[c.limit].Late {
 			in, d, r := p.touchCharge(c)
-			in.Bind(d, r, p.now, &c.Charge)
+			in.BindLate(d, r, p.now, began, &c.Charge)
 			p.changed(c)
 		}
 	}
@@ -170,6 +171,12 @@ func (p *Pool) answer(op *store.Op) {
 	if !op.Force && p.pausesAnswered(op, tk.who, tk.granted, t) {
 		p.unexplained(tk, op.Scope&store.Shared)
 	}
+}
+
+// happened returns when what is reported of a ticket happened.
+func (p *Pool) happened(op *store.Op, tk *ticket) int64 {
+	age := min(max(op.Age, 0), store.MaxAge).Microseconds()
+	return max(p.now-age, min(tk.granted, p.now))
 }
 
 // close ends a ticket and settles its charges to the amounts used.
@@ -198,7 +205,7 @@ func (p *Pool) close(op *store.Op) {
 			return
 		}
 	}
-	p.finish(t, tk)
+	p.finish(t, tk, p.happened(op, tk))
 }
 
 // mostUsed bounds the use that a close can report, as a multiple of the limit's capacity. A larger report is a mistake
@@ -274,12 +281,13 @@ func (p *Pool) chargeUnstated(tk *ticket, used []store.Amount) {
 	}
 }
 
-// finish ends a granted ticket: it binds the charges that have no bound yet, and releases concurrency.
-func (p *Pool) finish(t int32, tk *ticket) {
+// finish ends a granted ticket, whose request was over at ended: it binds the charges that have no bound yet, and releases
+// concurrency.
+func (p *Pool) finish(t int32, tk *ticket, ended int64) {
 	for k := range tk.n {
 		c := &tk.charges[k]
 		in, d, r := p.touchCharge(c)
-		in.Bind(d, r, p.now, &c.Charge)
+		in.BindLate(d, r, p.now, ended, &c.Charge)
 		in.Release(d, &c.Charge)
 		p.changed(c)
 	}
@@ -366,11 +374,11 @@ func (p *Pool) expire(t int32) {
 			p.pausesLost(t, tk, false)
 		}
 		p.lapse(tk)
-		p.finish(t, tk)
+		p.finish(t, tk, p.now)
 	case stateSpent:
 		p.inFlight++ // finish subtracts it again
 		p.lapse(tk)
-		p.finish(t, tk)
+		p.finish(t, tk, p.now)
 	}
 }
 

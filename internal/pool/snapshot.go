@@ -97,6 +97,25 @@ func (p *Pool) EachWaiting(f func(session uint64) bool) {
 	}
 }
 
+// EachOpen calls f for every session with granted tickets.
+func (p *Pool) EachOpen(f func(session uint64)) {
+	for i := int32(1); i < p.sessions.End(); i++ {
+		if s := p.sessions.At(i); s.high != 0 && s.open > s.waiting {
+			f(s.id)
+		}
+	}
+}
+
+// HasPlaces reports whether there is a limit on requests at the same time.
+func (p *Pool) HasPlaces() bool {
+	for i := range p.spec.Limits {
+		if p.spec.Limits[i].Kind == store.Concurrency && !p.isRetired(i) {
+			return true
+		}
+	}
+	return false
+}
+
 // Recollect gives the callers of granted requests until later to collect them. It is called before a step, when the pool's time goes
 // on by much at once: they had not that time.
 func (p *Pool) Recollect(now store.Time) {
