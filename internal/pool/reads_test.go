@@ -18,6 +18,7 @@ var reads = map[string]func(c *chaos, p *Pool, at store.Time){
 	"Awake":       func(_ *chaos, p *Pool, _ store.Time) { p.Awake() },
 	"Decided":     func(_ *chaos, p *Pool, _ store.Time) { p.Decided() },
 	"Due":         func(c *chaos, p *Pool, _ store.Time) { p.Due([]store.Spec{c.spec}) },
+	"EachOpen":    func(_ *chaos, p *Pool, _ store.Time) { p.EachOpen(func(uint64) {}) },
 	"EachWaiting": func(_ *chaos, p *Pool, _ store.Time) { p.EachWaiting(func(uint64) bool { return true }) },
 	"EachWatched": func(_ *chaos, p *Pool, _ store.Time) { p.EachWatched(func(uint64) bool { return true }) },
 	"Edition":     func(_ *chaos, p *Pool, _ store.Time) { p.Edition() },
@@ -28,6 +29,7 @@ var reads = map[string]func(c *chaos, p *Pool, at store.Time){
 		_ = p.Foresee(at, op.ID.Session, []store.Op{op})
 	},
 	"Fork":       func(_ *chaos, p *Pool, _ store.Time) { p.Fork() },
+	"HasPlaces":  func(_ *chaos, p *Pool, _ store.Time) { p.HasPlaces() },
 	"Hash":       func(_ *chaos, p *Pool, _ store.Time) { p.Hash() },
 	"History":    func(_ *chaos, p *Pool, at store.Time) { p.History(at, 0) },
 	"Index":      func(_ *chaos, p *Pool, _ store.Time) { p.Index("0") },
