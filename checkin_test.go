@@ -181,6 +181,65 @@ func TestManyHeartbeatsShareALook(t *testing.T) {
 	})
 }
 
+// A heartbeat that finds an old view takes it, and the next one is read meanwhile. A view that is too old is no use.
+func TestHeartbeatsDoNotWaitForTheNextView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes = 10 * time.Millisecond
+		g, st := openLaggard(t, takes)
+		a := sluice.JoinRequest{Agent: "a"}
+		checkIn(t, g, a)
+		for range 3 {
+			time.Sleep(600 * time.Millisecond)
+			before, began := st.reads.Load(), time.Now()
+			checkIn(t, g, a)
+			if took := time.Since(began); took > 0 {
+				t.Errorf("it waited %v though a view was there", took)
+			}
+			time.Sleep(10 * takes)
+			if st.reads.Load() == before {
+				t.Error("the old view was not read again")
+			}
+		}
+		time.Sleep(2 * time.Second)
+		began := time.Now()
+		checkIn(t, g, a)
+		if time.Since(began) < takes {
+			t.Error("after two seconds it was told what was true then")
+		}
+	})
+}
+
+// In a large fleet an agent that joins is told what others of its class have, at once. One that waits for another, or is
+// the first of its class, needs a view of its own.
+func TestJoiningALargeFleetNeedsNoView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes = 40 * time.Millisecond
+		g, st := openLaggard(t, takes)
+		for i := range 500 {
+			if err := g.Heartbeat(t.Context(), sluice.JoinRequest{Agent: fmt.Sprint("agent", i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		checkIn(t, g, sluice.JoinRequest{Agent: "agent0"})
+		st.reads.Store(0)
+		began := time.Now()
+		for i := range 100 {
+			if s := checkIn(t, g, sluice.JoinRequest{Agent: fmt.Sprint("new", i)}); !s.Start || s.Resource != "api" || s.Allocated != 0 || s.Light != "green" {
+				t.Errorf("told %+v", s)
+			}
+		}
+		if reads := st.reads.Load(); reads != 0 || time.Since(began) != 0 {
+			t.Errorf("the pools were read %d times in %v for agents that need no view", reads, time.Since(began))
+		}
+		if s := checkIn(t, g, sluice.JoinRequest{Agent: "urgent", Class: "p0"}); s.Allocated < 50 || st.reads.Swap(0) == 0 {
+			t.Errorf("the first of its class is told %+v", s)
+		}
+		if checkIn(t, g, sluice.JoinRequest{Agent: "child", WaitsFor: []string{"agent1"}}); st.reads.Load() == 0 {
+			t.Error("what it waits for was not looked at")
+		}
+	})
+}
+
 // If the caller that reads the shared view goes away, another one reads it. An error of the store is for all callers.
 func TestLookWhoseReaderGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,7 +1,9 @@
 package pool
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,6 +26,27 @@ func BenchmarkSnapshot(b *testing.B) {
 				p.Snapshot(now)
 			}
 		})
+	}
+}
+
+// Both lists of agents are made from one text of each name: reading a large fleet is mostly that.
+func TestSnapshotMakesEachNameOnce(t *testing.T) {
+	const agents = 2000
+	p, now := newLivedIn(t, agents)
+	s := p.Snapshot(now)
+	if len(s.Agents) != agents || len(s.Callers) != store.MaxListed {
+		t.Fatalf("%d agents and %d callers are listed", len(s.Agents), len(s.Callers))
+	}
+	if !slices.IsSortedFunc(s.Agents, func(a, b store.Agent) int { return cmp.Compare(a.Name, b.Name) }) {
+		t.Error("the agents are not listed by name")
+	}
+	if !slices.IsSortedFunc(s.Callers, func(a, b store.Caller) int {
+		return cmp.Or(cmp.Compare(b.Sent, a.Sent), cmp.Compare(a.Agent, b.Agent))
+	}) {
+		t.Error("the callers are not listed by what they sent, and then by name")
+	}
+	if n := testing.AllocsPerRun(5, func() { p.Snapshot(now) }); n > agents+100 {
+		t.Errorf("a snapshot of %d agents allocates %v times", agents, n)
 	}
 }
 
