@@ -2,6 +2,7 @@ package sluice_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -236,6 +237,45 @@ func TestJoiningALargeFleetNeedsNoView(t *testing.T) {
 		}
 		if checkIn(t, g, sluice.JoinRequest{Agent: "child", WaitsFor: []string{"agent1"}}); st.reads.Load() == 0 {
 			t.Error("what it waits for was not looked at")
+		}
+	})
+}
+
+// far is a store in which every operation takes a while.
+type far struct{ store.Store }
+
+func (s far) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
+	p, err := s.Store.Pool(ctx, spec)
+	return farPool{p}, err
+}
+
+type farPool struct{ store.Pool }
+
+func (p farPool) Apply(ctx context.Context, ops []store.Op) error {
+	time.Sleep(100 * time.Millisecond)
+	return p.Pool.Apply(ctx, ops)
+}
+
+// A heartbeat goes to the fleet's pool, which may refuse it, and then to all resources at once.
+func TestAHeartbeatTakesTwoRoundTrips(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, c := far{memstore.New()}, sluice.Config{Store: "far:", Resources: map[string]sluice.Resource{}}
+		for i := range 8 {
+			c.Resources[fmt.Sprint("api", i)] = sluice.Resource{Limits: []sluice.Limit{hundred()}}
+		}
+		g, err := sluice.OpenWithStore(t.Context(), st, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if s := checkIn(t, g, sluice.JoinRequest{Agent: "a"}); s.Allocated != 100 {
+			t.Errorf("told %+v", s)
+		}
+		if took := time.Since(began); took != 200*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		if err := errors.Join(g.Close(), st.Close()); err != nil {
+			t.Error(err)
 		}
 	})
 }
