@@ -46,6 +46,7 @@ func gateOn(tb testing.TB, server *lab.Server, limits ...sluice.Limit) (*sluice.
 	if err != nil {
 		tb.Fatal(err)
 	}
+	tb.Cleanup(func() { _ = g.Close() }) // if the test fails
 	return g, e
 }
 
