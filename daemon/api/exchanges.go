@@ -136,6 +136,14 @@ type report struct {
 	reader io.ReadCloser // the response's body
 }
 
+// failure returns why there is no response. What the client says may hold a key, and errors are logged and stored.
+func (h *report) failure() error {
+	if text := strings.ToLower(h.Error); strings.Contains(text, "timeout") || strings.Contains(text, "timedout") {
+		return errTimedOut
+	}
+	return errNoResponse
+}
+
 // exchange is one that has not ended.
 type exchange struct {
 	id     string
@@ -274,6 +282,9 @@ var (
 	errUnsent = errors.New("the client has not sent the request")
 	errLeft   = errors.New("the client has left")
 	errBroken = errors.New("the connection to the provider broke")
+
+	errTimedOut   = errors.New("the client's request timed out")
+	errNoResponse = errors.New("the client got no response")
 )
 
 // begin waits for the turn of a request that the client will send.
@@ -530,7 +541,7 @@ func (x *exchange) send(r *http.Request) (*http.Response, error) {
 	}
 	trace.WroteHeaders()
 	if h.Error != "" {
-		return nil, errors.New(h.Error)
+		return nil, h.failure()
 	}
 	resp := &http.Response{
 		Status: http.StatusText(h.Status), StatusCode: h.Status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: h.reader, ContentLength: -1, Request: r,
