@@ -150,7 +150,10 @@ func (g *Gate) connect(ctx context.Context, r *resource, spec store.Spec) (err e
 	}
 	can := store.Can(r.pool)
 	if !r.observe { // mode observe needs a deadline for every call
-		r.quick, r.crowd = can.Quick, can.Crowd
+		r.quick, r.crowd, r.late.calm = can.Quick, can.Crowd, can.Calm
+	}
+	if r.late.calm != nil {
+		r.late.calm.OnCrowd(r.hurry)
 	}
 	r.late.on = r.quick == nil && !g.settings.passing // of no use with a quick store, or to a process that asks only once
 	if can.Watcher != nil {
