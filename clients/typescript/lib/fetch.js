@@ -13,7 +13,7 @@ const longest = 24 << 20; // bytes of a request's body that the daemon is told
 const small = 1 << 20; // a response that is read before anybody gets it
 const piece = 256 << 10; // how much of a response is told at a time
 const beat = 15_000; // how often the daemon hears of a request that goes on
-const unread = 180_000; // how long it hears of a response that nobody reads
+const unread = 120_000; // how long it hears of a response that nobody reads
 const patience = 660_000; // the daemon ends a request's wait before
 
 /**
