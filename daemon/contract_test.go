@@ -66,7 +66,7 @@ var samples = []struct{ method, path, body string }{
 	{"post", "/v1/tickets/{id}/answer", `{"status":200,"headers":{},"body":""}`},
 	{"post", "/v1/tickets/{id}/close", `{"usage":{"requests":1}}`},
 	{"delete", "/v1/tickets/{id}", ``},
-	{"post", "/v1/exchanges", `{"resource":"api","agent":"a","key":"0123abcd","wait_ms":0,"once":true,"method":"POST","url":"http://127.0.0.1:1/x","headers":{},"body":"b"}`},
+	{"post", "/v1/exchanges", `{"exchange":"chosen-by-a-client","resource":"api","agent":"a","key":"0123abcd","wait_ms":0,"once":true,"method":"POST","url":"http://127.0.0.1:1/x","headers":{},"body":"b"}`},
 	{"post", "/v1/exchanges/{id}/answer", `{"status":200,"headers":{},"body":"","ended":"","error":""}`},
 	{"post", "/v1/exchanges/{id}/body", `{"body":"","ended":"complete"}`},
 	{"post", "/v1/exchanges", `{"resource":"api","url":"http://127.0.0.1:1/x"}`},

@@ -65,7 +65,7 @@ var rights = []right{
 	{does: "declare an emergency for a request that it sends by itself", route: "POST /v1/exchanges", body: sends + `,"class":"p0","emergency":true}`, open: 200, top: 200, low: 403, bob: 403},
 	{does: "report the response to its own request", route: "POST /v1/exchanges/{id}/answer", path: "/v1/exchanges/MINE/answer", body: `{"status":200}`, open: 200, top: 200, low: 200, bob: 200},
 	{does: "report the response to another's request", route: "POST /v1/exchanges/{id}/answer", path: "/v1/exchanges/OTHER/answer", body: `{"status":429}`, open: 200, top: 200, low: 403, bob: 403},
-	{does: "report more of the response to another's request", route: "POST /v1/exchanges/{id}/body", path: "/v1/exchanges/OTHER/body", body: `{}`, open: 409, top: 409, low: 403, bob: 403}, // 409: it has no response yet
+	{does: "report more of the response to another's request", route: "POST /v1/exchanges/{id}/body", path: "/v1/exchanges/OTHER/body", body: `{"body":"x"}`, open: 409, top: 409, low: 403, bob: 403}, // 409: it has no response yet
 	{does: "give back another's turn", route: "DELETE /v1/exchanges/{id}", path: "/v1/exchanges/OTHER", open: 204, top: 204, low: 403, bob: 403},
 	{does: "heartbeat for itself", route: "PUT /v1/agents/{name}", path: "/v1/agents/AGENT", body: `{}`, open: 200, top: 200, low: 200, bob: 200},
 	{does: "heartbeat for a user of a higher class", route: "PUT /v1/agents/{name}", path: "/v1/agents/AGENT", body: `{"user":"boss"}`, open: 200, top: 200, low: 403, bob: 200},

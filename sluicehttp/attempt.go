@@ -72,6 +72,9 @@ func (f *flight) acquire(ctx context.Context, until time.Time) (sluice.Ticket, e
 		}
 	}
 	began := time.Now()
+	if err := f.away.Enter(wait, f.ask.Model, f.ask.Cost); err != nil {
+		return sluice.Ticket{}, err
+	}
 	ticket, again, err := f.inTurn(wait)
 	for tries := 0; err != nil && tries < 4 && f.shrink(ctx, err); tries++ { // several limits may be too small
 		ticket, err = f.t.Gate.Acquire(wait, f.ask)
@@ -82,6 +85,11 @@ func (f *flight) acquire(ctx context.Context, until time.Time) (sluice.Ticket, e
 			if errors.Is(err, sluice.ErrEnded) { // the store took this process for dead
 				ticket, err = f.t.Gate.Acquire(wait, f.ask)
 			}
+		}
+	}
+	if err == nil {
+		if err = f.away.Take(f.ask.Model, f.ask.Cost); err != nil {
+			_ = ticket.Cancel() // others were granted theirs while this one waited
 		}
 	}
 	if err != nil {

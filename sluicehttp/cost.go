@@ -39,7 +39,7 @@ func (f *flight) reckon() {
 	if len(f.t.windows) > 0 {
 		list = f.reckonPlan(list)
 	}
-	f.ask.Cost, f.ask.Priced, f.ask.Unpaid = list, a.Model, !a.Tokens
+	f.ask.Cost, f.ask.Priced, f.ask.Unpaid = f.away.Reserve(list), a.Model, !a.Tokens
 }
 
 // bytesPerToken is how many bytes of text a provider takes for a token when it estimates the input from its length.

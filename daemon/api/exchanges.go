@@ -17,12 +17,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/deadletter"
 	"github.com/sluicehq/sluice/internal/requestid"
 	"github.com/sluicehq/sluice/internal/wire"
 	"github.com/sluicehq/sluice/sluicehttp"
+	"github.com/sluicehq/sluice/store"
 )
 
 // An exchange is a request that its client sends by itself, in its turn. The daemon gates it as it gates one that passes the proxy: the
@@ -48,10 +51,19 @@ const (
 	// may be much longer than the bytes it stands for.
 	maxExchange = 48 << 20
 	maxPiece    = 4 << 20
-	// silentFor is how long the client of an exchange may be silent. Clients report at least every minute.
-	silentFor = 3 * time.Minute
+	// maxTexts bounds the method, the address and the headers of a request together, and the headers of a response.
+	maxTexts = 256 << 10
+	// maxHeld bounds the JSON of all exchanges that have not ended. It is counted from smallHeld on; the last quarter is for the highest
+	// class.
+	maxHeld   = 128 << 20
+	smallHeld = 64 << 10
+	// silentFor is how long the client of an exchange may be silent. Clients report every quarter of a minute.
+	silentFor = time.Minute
 	// maxExchanges bounds the exchanges of one token below the highest class.
 	maxExchanges = 1000
+	// maxGivenBack bounds the exchanges that were given back before they began, and givenBackFor how long they are known.
+	maxGivenBack = 1000
+	givenBackFor = time.Minute
 )
 
 func maxBodyOf(r *http.Request) int64 {
@@ -86,6 +98,7 @@ func (t *text) UnmarshalJSON(data []byte) error {
 
 // outline is the body with which an exchange begins: who asks, and what is to be sent.
 type outline struct {
+	Exchange  string            `json:"exchange"`
 	Resource  string            `json:"resource"`
 	Agent     string            `json:"agent"`
 	Class     string            `json:"class"`
@@ -123,6 +136,14 @@ type report struct {
 	reader io.ReadCloser // the response's body
 }
 
+// failure returns why there is no response. What the client says may hold a key, and errors are logged and stored.
+func (h *report) failure() error {
+	if text := strings.ToLower(h.Error); strings.Contains(text, "timeout") || strings.Contains(text, "timedout") {
+		return errTimedOut
+	}
+	return errNoResponse
+}
+
 // exchange is one that has not ended.
 type exchange struct {
 	id     string
@@ -136,23 +157,62 @@ type exchange struct {
 	err    error         // of the transport; set before done is closed
 	ctx    context.Context
 
-	calls  sync.Mutex     // one report at a time
-	pipe   *io.PipeWriter // the rest of the response's body; nil if there is none. Guarded by calls
-	silent *time.Timer
+	granted atomic.Bool    // its first turn has come
+	calls   chan struct{}  // holds one report at a time
+	pipe    *io.PipeWriter // the rest of the response's body; nil if there is none. Guarded by calls
+	silent  *time.Timer
 }
 
 // sending holds the exchanges that have not ended.
 type sending struct {
-	mu  sync.Mutex
-	all map[string]*exchange
+	mu   sync.Mutex
+	all  map[string]*exchange
+	held int64                // bytes of the JSON that exchanges began with
+	back map[string]time.Time // when exchanges that had not begun were given back, by owner and id
 }
 
-// add records an exchange, unless a bounded token has too many.
-func (s *sending) add(x *exchange) bool {
+// hold takes memory for the JSON of an exchange. free gives it back.
+func (s *sending) hold(n int64, bounded bool) (free func(), err error) {
+	if n < 0 {
+		n = maxExchange // its length is not known
+	}
+	if n < smallHeld {
+		return func() {}, nil
+	}
+	most := int64(maxHeld)
+	if bounded {
+		most -= maxHeld / 4
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held+n > most {
+		return nil, &Problem{Status: http.StatusTooManyRequests, Detail: "the bodies of exchanges fill the memory that they may take", Hint: "try again when some have ended", Why: "concurrency"}
+	}
+	s.held += n
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.held -= n
+	}), nil
+}
+
+var (
+	errTaken     = &Problem{Status: http.StatusConflict, Detail: "exchange: an exchange with this id goes on", Hint: "choose a random id for each exchange"}
+	errGivenBack = &Problem{Status: http.StatusConflict, Detail: "the exchange was given back", Hint: "begin another one"}
+)
+
+// add records an exchange, unless its id is taken, it was given back, or a bounded token has too many.
+func (s *sending) add(x *exchange) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
 		s.all = map[string]*exchange{}
+	}
+	if s.all[x.id] != nil {
+		return errTaken
+	}
+	if at, ok := s.back[x.owner+" "+x.id]; ok && time.Since(at) < givenBackFor {
+		return errGivenBack
 	}
 	if x.bound {
 		n := 0
@@ -162,11 +222,34 @@ func (s *sending) add(x *exchange) bool {
 			}
 		}
 		if n >= maxExchanges {
-			return false
+			return &Problem{Status: http.StatusTooManyRequests, Detail: fmt.Sprintf("the token has %d exchanges that have not ended", maxExchanges), Hint: "end exchanges, or wait", Why: "concurrency"}
 		}
 	}
 	s.all[x.id] = x
-	return true
+	return nil
+}
+
+// giveBack remembers that an exchange is not to begin: its client has left, and what it sent last may arrive first.
+func (s *sending) giveBack(owner, id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !isExchangeID(id) || s.all[id] != nil {
+		return
+	}
+	if len(s.back) >= maxGivenBack {
+		maps.DeleteFunc(s.back, func(_ string, at time.Time) bool { return time.Since(at) >= givenBackFor })
+	}
+	if s.back == nil {
+		s.back = map[string]time.Time{}
+	}
+	if len(s.back) < maxGivenBack {
+		s.back[owner+" "+id] = time.Now()
+	}
+}
+
+// isExchangeID reports whether a client may choose an id.
+func isExchangeID(id string) bool {
+	return len(id) >= 16 && len(id) <= 64 && strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
 }
 
 func (s *sending) remove(id string) {
@@ -199,16 +282,29 @@ var (
 	errUnsent = errors.New("the client has not sent the request")
 	errLeft   = errors.New("the client has left")
 	errBroken = errors.New("the connection to the provider broke")
+
+	errTimedOut   = errors.New("the client's request timed out")
+	errNoResponse = errors.New("the client got no response")
 )
 
 // begin waits for the turn of a request that the client will send.
 func (a *API) begin(c *call) error {
+	if a.Away == nil {
+		return &Problem{Status: http.StatusNotFound, Detail: "this daemon has no exchanges"}
+	}
+	free, err := a.sending.hold(c.r.ContentLength, c.bounded())
+	if err != nil {
+		return err
+	}
+	going := false
+	defer func() {
+		if !going {
+			free()
+		}
+	}()
 	var q outline
 	if err := c.read(&q); err != nil {
 		return err
-	}
-	if a.Away == nil {
-		return &Problem{Status: http.StatusNotFound, Detail: "this daemon has no exchanges"}
 	}
 	r, err := q.request()
 	if err != nil {
@@ -230,8 +326,11 @@ func (a *API) begin(c *call) error {
 		return err
 	}
 	x := &exchange{
-		id: rand.Text(), owner: c.who.Token, bound: c.bounded(), turns: make(chan struct{}, 1), heard: make(chan *report), done: make(chan struct{}), over: make(chan struct{}),
+		id: cmp.Or(q.Exchange, rand.Text()), owner: c.who.Token, bound: c.bounded(), turns: make(chan struct{}, 1), heard: make(chan *report), done: make(chan struct{}), over: make(chan struct{}),
+		calls: make(chan struct{}, 1),
 	}
+	x.ctx, x.cancel = context.WithCancelCause(context.WithoutCancel(c.r.Context()))
+	x.silent = time.AfterFunc(maxWait+silentFor, func() { x.cancel(errSilent) })
 	away := &wire.Away{Send: x.send, Single: q.Once}
 	if away.Key, err = c.keyLabel(c.r.Context(), q.Resource, q.Key); err != nil {
 		return err
@@ -240,13 +339,14 @@ func (a *API) begin(c *call) error {
 		if caller.Wait, err = c.await(q.Resource, caller.Wait); err != nil { // the token is paused alone
 			return err
 		}
-		away.Trust = &statements{call: &call{r: c.r.WithContext(context.WithoutCancel(c.r.Context())), who: c.who, api: a}, resource: q.Resource}
+		away.Trust = &statements{call: &call{r: c.r.WithContext(x.ctx), who: c.who, api: a}, resource: q.Resource, exchange: x.id}
 	}
-	if !a.sending.add(x) {
-		return &Problem{Status: http.StatusTooManyRequests, Detail: fmt.Sprintf("the token has %d exchanges that have not ended", maxExchanges), Hint: "end exchanges, or wait", Why: "concurrency"}
+	if err := a.sending.add(x); err != nil {
+		return err
 	}
+	going = true
 	begun := time.Now()
-	a.run(c, x, q.Resource, caller, r, away)
+	a.run(x, q.Resource, caller, r, away, free)
 	select {
 	case <-x.turns:
 	case <-x.done:
@@ -257,7 +357,8 @@ func (a *API) begin(c *call) error {
 		x.end(errUnsent)
 		return err
 	}
-	x.silent = time.AfterFunc(silentFor, func() { x.cancel(errSilent) })
+	x.granted.Store(true)
+	x.silent.Reset(silentFor)
 	return c.reply(Turn{Exchange: x.id, Resource: q.Resource, Agent: caller.Agent, WaitedMS: time.Since(begun).Milliseconds()})
 }
 
@@ -267,6 +368,16 @@ func (q *outline) request() (*http.Request, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, &Problem{Status: http.StatusBadRequest, Detail: "url: it has to be a whole http or https address", Hint: "send the address that the request goes to"}
 	}
+	texts := len(q.Method) + len(q.URL)
+	for name, value := range q.Headers {
+		texts += len(name) + len(value)
+	}
+	if texts > maxTexts {
+		return nil, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("method, url and headers have more than %d bytes", maxTexts), Hint: "leave out headers that say nothing of limits"}
+	}
+	if q.Exchange != "" && !isExchangeID(q.Exchange) {
+		return nil, &Problem{Status: http.StatusBadRequest, Detail: "exchange: this is no id of an exchange", Hint: "choose 16 to 64 random letters, digits, - and _, or leave it out"}
+	}
 	u.User = nil
 	r, err := http.NewRequest(cmp.Or(q.Method, http.MethodGet), u.String(), http.NoBody) //nolint:noctx // it gets one when it is gated
 	if err != nil {
@@ -275,6 +386,12 @@ func (q *outline) request() (*http.Request, error) {
 	for name, value := range q.Headers {
 		r.Header.Set(name, value)
 	}
+	// Clients leave out secrets. Those of clients that do not go no further.
+	plain := deadletter.NewRequest(r.Method, "/?"+u.RawQuery, r.Header, nil, true, 0)
+	for _, name := range plain.Left {
+		r.Header.Del(name)
+	}
+	_, r.URL.RawQuery, _ = strings.Cut(plain.Path, "?")
 	if len(q.Body) > 0 {
 		body := q.Body
 		r.ContentLength = int64(len(body))
@@ -309,6 +426,49 @@ func (a *API) callerOf(c *call, q *outline) (caller sluicehttp.Caller, err error
 type statements struct {
 	call     *call
 	resource string
+	exchange string
+}
+
+// Reserve bounds what the request reserves to what a ticket may take.
+func (s *statements) Reserve(cost []sluice.Amount) []sluice.Amount {
+	for i := range cost {
+		cost[i].N = min(cost[i].N, s.call.mostOf(s.resource, cost[i].Unit))
+	}
+	return cost
+}
+
+// Enter waits until one more open ticket leaves enough of each limit.
+func (s *statements) Enter(ctx context.Context, model string, cost []sluice.Amount) error {
+	a := s.call.api
+	s.Leave() // the send before
+	wait := maxWait
+	if until, ok := ctx.Deadline(); ok {
+		wait = time.Until(until)
+	}
+	if !a.open.room(ctx, s.resource, opened{cost: cost, model: model}, a.Limits[s.resource], wait) {
+		if err := ctx.Err(); errors.Is(err, context.Canceled) {
+			return err
+		}
+		return s.tooMany()
+	}
+	return nil
+}
+
+// Take records the ticket of the request, unless other tickets were granted while it waited.
+func (s *statements) Take(model string, cost []sluice.Amount) error {
+	a, now := s.call.api, time.Now()
+	if !a.open.add(s.resource, s.exchange, opened{slices.Clone(cost), model, now.Add(store.MaxTTL)}, a.Limits[s.resource], now) {
+		return s.tooMany()
+	}
+	return nil
+}
+
+// Leave says that the request has no ticket any more.
+func (s *statements) Leave() { s.call.api.open.end(s.resource, s.exchange) }
+
+func (s *statements) tooMany() error {
+	p := tooMany()
+	return &sluice.Error{Err: sluice.ErrNotNow, Resource: s.resource, Reason: p.Why, Message: p.Detail, Hint: p.Hint}
 }
 
 func (s *statements) Answer(a sluice.Answer) sluice.Answer {
@@ -321,14 +481,18 @@ func (s *statements) Used(model string, reserved, used []sluice.Amount) []sluice
 }
 
 // run starts an exchange. It ends when the response was read, or when the client is silent.
-func (a *API) run(c *call, x *exchange, resource string, caller sluicehttp.Caller, r *http.Request, away *wire.Away) {
-	x.ctx, x.cancel = context.WithCancelCause(context.WithoutCancel(c.r.Context()))
+func (a *API) run(x *exchange, resource string, caller sluicehttp.Caller, r *http.Request, away *wire.Away, free func()) {
 	leave := a.Away.Stay()
 	go func() {
 		defer leave()
+		defer free()
 		defer close(x.over)
 		defer a.sending.remove(x.id)
+		defer x.silent.Stop()
 		defer x.cancel(nil)
+		if away.Trust != nil {
+			defer away.Trust.Leave()
+		}
 		resp, err := a.Away.Away(x.ctx, resource, caller, r, away)
 		x.err = err
 		close(x.done)
@@ -347,7 +511,9 @@ func (x *exchange) end(why error) {
 
 // failed returns why an exchange has ended before its request was sent.
 func (x *exchange) failed() error {
-	switch {
+	switch why := context.Cause(x.ctx); {
+	case errors.Is(why, errUnsent), errors.Is(why, errLeft):
+		return errGivenBack
 	case errors.Is(x.err, sluicehttp.ErrModel):
 		return &Problem{
 			Status: http.StatusBadRequest, Detail: "the model of the call cannot be read, so the gate does not know which limits apply",
@@ -375,7 +541,7 @@ func (x *exchange) send(r *http.Request) (*http.Response, error) {
 	}
 	trace.WroteHeaders()
 	if h.Error != "" {
-		return nil, errors.New(h.Error)
+		return nil, h.failure()
 	}
 	resp := &http.Response{
 		Status: http.StatusText(h.Status), StatusCode: h.Status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: h.reader, ContentLength: -1, Request: r,
@@ -397,24 +563,37 @@ const (
 	broken   = "broken" // the connection to the provider broke
 )
 
-// found returns the exchange that the path names, locked for one report.
+// found returns the exchange that the path names, if the caller may report to it.
 func (a *API) found(c *call) (*exchange, error) {
-	x := a.sending.find(c.r.PathValue("id"))
+	id := c.r.PathValue("id")
+	x := a.sending.find(id)
 	if x == nil {
 		return nil, &Problem{Status: http.StatusNotFound, Detail: "there is no such exchange, or it has ended", Hint: fmt.Sprintf("an exchange ends when its client is silent for %v", silentFor)}
 	}
 	if (c.who.Agent != "" || c.bounded()) && x.owner != c.who.Token {
 		return nil, &Problem{Status: http.StatusForbidden, Detail: "the exchange belongs to another token", Hint: "use the token that began it"}
 	}
-	x.calls.Lock()
-	x.silent.Stop()
 	return x, nil
+}
+
+// lock begins a report. The next one waits until release.
+func (x *exchange) lock(c *call) error {
+	if !x.granted.Load() {
+		return &Problem{Status: http.StatusConflict, Detail: "it is not the turn of the exchange", Hint: "wait for the reply, or give the exchange back with DELETE"}
+	}
+	select {
+	case x.calls <- struct{}{}:
+		x.silent.Stop()
+		return nil
+	case <-c.r.Context().Done():
+		return c.r.Context().Err()
+	}
 }
 
 // release lets the next report come.
 func (x *exchange) release() {
 	x.silent.Reset(silentFor)
-	x.calls.Unlock()
+	<-x.calls
 }
 
 // readReport reads what a client says of a send.
@@ -422,6 +601,13 @@ func (c *call) readReport() (*report, error) {
 	var h report
 	if err := c.read(&h); err != nil {
 		return nil, err
+	}
+	texts := 0
+	for name, value := range h.Headers {
+		texts += len(name) + len(value)
+	}
+	if texts > maxTexts {
+		return nil, &Problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("headers: they have more than %d bytes", maxTexts), Hint: "leave out headers that say nothing of limits"}
 	}
 	switch h.Ended {
 	case "", complete, left, broken:
@@ -444,17 +630,21 @@ func (a *API) answerExchange(c *call) error {
 	if err != nil {
 		return err
 	}
-	defer x.release()
-	if h.Error != "" && h.Ended == left {
+	if h.Error != "" && h.Ended == left { // also while another report waits for the next turn
 		x.end(errLeft) // the provider may still be working on it
 		return c.reply(told{})
 	}
-	x.open(h)
+	if err := x.lock(c); err != nil {
+		return err
+	}
+	defer x.release()
+	pipe := x.open(h)
 	select {
 	case x.heard <- h:
 	case <-x.done:
 		return &Problem{Status: http.StatusConflict, Detail: "the exchange has its response", Hint: "report the rest of its body to body"}
 	}
+	x.pipe = pipe
 	x.feed(h)
 	select {
 	case <-x.turns:
@@ -475,19 +665,19 @@ type told struct {
 	SendAgain bool `json:"send_again"`
 }
 
-// open prepares the body of a response for the transport.
-func (x *exchange) open(h *report) {
-	x.pipe = nil
+// open prepares the body of a response for the transport. It returns where the rest of the body goes; nil if there is none.
+func (x *exchange) open(h *report) *io.PipeWriter {
 	if h.Error != "" {
-		return
+		return nil
 	}
 	if h.Ended == complete {
 		h.reader = io.NopCloser(bytes.NewReader(h.Body))
-		return
+		return nil
 	}
 	reader, writer := io.Pipe()
-	x.pipe, h.reader = writer, reader
+	h.reader = reader
 	context.AfterFunc(x.ctx, func() { _ = reader.CloseWithError(context.Cause(x.ctx)) })
+	return writer
 }
 
 // feed passes a piece of the response to the transport, and its end.
@@ -516,6 +706,20 @@ func (a *API) bodyOfExchange(c *call) error {
 	if err != nil {
 		return err
 	}
+	if h.Ended == "" && len(h.Body) == 0 { // a sign of life, also while another report waits for the next turn
+		select {
+		case x.calls <- struct{}{}:
+			if x.granted.Load() {
+				x.silent.Reset(silentFor)
+			}
+			<-x.calls
+		default:
+		}
+		return nil
+	}
+	if err := x.lock(c); err != nil {
+		return err
+	}
 	defer x.release()
 	if x.pipe == nil {
 		return &Problem{Status: http.StatusConflict, Detail: "the exchange has no response yet", Hint: "report it to answer, or give the exchange back with DELETE"}
@@ -527,13 +731,13 @@ func (a *API) bodyOfExchange(c *call) error {
 	return nil
 }
 
-// cancelExchange gives back an exchange whose request was not sent.
+// cancelExchange gives back an exchange whose request was not sent, also one that waits for its turn or has not begun.
 func (a *API) cancelExchange(c *call) error {
 	x, err := a.found(c)
 	if err != nil {
+		a.sending.giveBack(c.who.Token, c.r.PathValue("id"))
 		return err
 	}
-	defer x.release()
 	x.end(errUnsent)
 	return nil
 }

@@ -145,7 +145,7 @@ func (o *open) room(ctx context.Context, resource string, t opened, limits []slu
 }
 
 // tooMany returns the error for a caller whose class has too many open tickets.
-func tooMany() error {
+func tooMany() *Problem {
 	return &Problem{
 		Status: http.StatusTooManyRequests, Detail: "open tickets of lower classes leave one eighth of each limit to the highest class", Why: "concurrency",
 		Hint: "close tickets when their requests are over",

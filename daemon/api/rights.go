@@ -30,19 +30,23 @@ func (c *call) mayTake(resource string, cost []sluice.Amount, ttl time.Duration)
 		return &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("ttl_ms: the token's tickets live for at most %v, not %v", maxTTL, ttl), Hint: "close and ask again, or use a token of the highest class"}
 	}
 	for _, a := range cost {
-		most := int64(maxMicros)
-		switch a.Unit {
-		case "requests":
-			most = 1 // a ticket is one request
-		case sluice.USD:
-		default:
-			most = max(c.api.most(c.r.Context(), resource, a.Unit).size/2, 1)
-		}
+		most := c.mostOf(resource, a.Unit)
 		if a.N > most {
 			return &Problem{Status: http.StatusForbidden, Detail: fmt.Sprintf("units: a ticket of this token takes at most %s %.80s, not %s", written(a.Unit, most), a.Unit, written(a.Unit, a.N)), Hint: "take several tickets, or use a token of the highest class"}
 		}
 	}
 	return nil
+}
+
+// mostOf returns how much of a unit one ticket of a caller below the highest class takes.
+func (c *call) mostOf(resource, unit string) int64 {
+	switch unit {
+	case sluice.Requests:
+		return 1 // a ticket is one request
+	case sluice.USD:
+		return maxMicros
+	}
+	return max(c.api.most(c.r.Context(), resource, unit).size/2, 1)
 }
 
 // written returns an amount of a unit as bodies state it: money in dollars.

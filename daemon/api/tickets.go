@@ -70,7 +70,7 @@ func (a *API) acquire(c *call) error {
 	mine := opened{cost: req.Cost, model: req.Model}
 	if begun := time.Now(); c.bounded() {
 		if !a.open.room(ctx, req.Resource, mine, a.Limits[req.Resource], wait) {
-			return cmp.Or(ctx.Err(), tooMany())
+			return cmp.Or(ctx.Err(), error(tooMany()))
 		}
 		wait = max(wait-time.Since(begun), 0)
 	}

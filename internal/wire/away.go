@@ -28,6 +28,13 @@ type Trust interface {
 	Answer(sluice.Answer) sluice.Answer
 	// Used bounds the usage of a request to a model, which reserved an amount.
 	Used(model string, reserved, used []sluice.Amount) []sluice.Amount
+	// Reserve bounds what a request reserves. It may change the list.
+	Reserve(cost []sluice.Amount) []sluice.Amount
+	// Enter waits until a request may ask for its turn. An error says that it may not.
+	Enter(ctx context.Context, model string, cost []sluice.Amount) error
+	// Take records the turn of a request until Leave. An error says that it may not have it.
+	Take(model string, cost []sluice.Amount) error
+	Leave()
 }
 
 // Once reports whether the request can be sent only once.
@@ -50,6 +57,30 @@ func (a *Away) Used(model string, reserved, used []sluice.Amount) []sluice.Amoun
 		return used
 	}
 	return a.Trust.Used(model, reserved, used)
+}
+
+// Reserve returns what a request reserves of its cost.
+func (a *Away) Reserve(cost []sluice.Amount) []sluice.Amount {
+	if a.Believes() {
+		return cost
+	}
+	return a.Trust.Reserve(cost)
+}
+
+// Enter waits until a request may ask for its turn.
+func (a *Away) Enter(ctx context.Context, model string, cost []sluice.Amount) error {
+	if a.Believes() {
+		return nil
+	}
+	return a.Trust.Enter(ctx, model, cost)
+}
+
+// Take records the turn of a request.
+func (a *Away) Take(model string, cost []sluice.Amount) error {
+	if a.Believes() {
+		return nil
+	}
+	return a.Trust.Take(model, cost)
 }
 
 type awayKey struct{}

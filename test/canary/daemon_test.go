@@ -119,6 +119,7 @@ func aDaemon(t *testing.T, store string, sig syscall.Signal) {
 		"OTEL_EXPORTER_OTLP_HEADERS=authorization="+planted("CollectorHeader"), "GOTRACEBACK=all")
 	d := r.serve("--forward-listen", "127.0.0.1:0", "--envoy-listen=127.0.0.1:0", "--keda-listen=127.0.0.1:0")
 	r.traffic(d)
+	r.exchanges(d)
 	r.mistakes(d)
 	r.forward(d, up, gone)
 	r.envoy(d)
@@ -236,6 +237,43 @@ func (r *rig) traffic(d *daemon) {
 		}
 	}
 	all.Wait()
+}
+
+// exchanges sends requests by itself, as a client that tells the daemon everything: all its keys, and all of each response.
+func (r *rig) exchanges(d *daemon) {
+	r.Helper()
+	tell := func(method, path, body string, want ...int) string {
+		status, text := r.ask(r.Context(), d, method, path, body, nil)
+		if !slices.Contains(want, status) {
+			r.Errorf("%s is answered with %d: %s", path, status, text)
+		}
+		r.say("the answer to an exchange", text)
+		return string(text)
+	}
+	secrets := `{"x-api-key":"` + planted("ToldKey") + `","authorization":"Bearer ` + planted("ToldBearer") + `","cookie":"s=` + planted("ToldCookie") + `","referer":"https://a.example/?key=` + planted("ToldReferer") +
+		`","baggage":"api_key=` + planted("ToldBaggage") + `","www-authenticate":"` + planted("ToldRealm") + `","location":"https://me:` + planted("ToldLocation") + `@a.example/","retry-after":"` + planted("ToldHint") + `","content-type":"application/json"}`
+	text, err := json.Marshal(call)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for i, report := range []string{
+		`{"error":"` + planted("ToldError") + `","ended":"broken"}`, `{"error":"` + planted("ToldError") + `","ended":"left"}`,
+		`{"status":401,"headers":` + secrets + `,"body":"` + planted("ToldBody") + `","ended":"complete"}`, `{"status":429,"headers":` + secrets + `,"body":"` + planted("ToldBody") + `","ended":"complete"}`,
+		`{"status":500,"headers":` + secrets + `,"body":"` + planted("ToldBody") + `","ended":"broken"}`, `{"status":200,"headers":` + secrets + `,"body":"` + planted("ToldBody") + `"}`,
+	} {
+		id := fmt.Sprintf("told-%016d", i)
+		tell("POST", "/v1/exchanges", `{"exchange":"`+id+`","resource":"fine","agent":"told","wait_ms":5000,"once":`+strconv.FormatBool(i%2 == 0)+`,"method":"POST","url":"https://me:`+planted("ToldPassword")+`@127.0.0.1/fine/v1/messages?key=`+
+			planted("ToldQuery")+`&access_token=`+planted("ToldToken")+`#`+planted("ToldFragment")+`","headers":`+secrets+`,"body":`+string(text)+`}`, 200, 429)
+		for sends := 0; sends < 3 && strings.Contains(tell("POST", "/v1/exchanges/"+id+"/answer", report, 200, 404), `"send_again":true`); sends++ {
+		}
+		tell("POST", "/v1/exchanges/"+id+"/body", `{"body":"`+planted("ToldPiece")+`","ended":"broken"}`, 204, 404)
+	}
+	for _, wrong := range []string{
+		`{"exchange":"` + planted("ToldID") + `x","resource":"fine","url":"https://127.0.0.1/","key":"` + planted("ToldLabel") + `"}`, `{"resource":"fine","url":"` + planted("ToldURL") + `"}`,
+		`{"resource":"fine","url":"https://127.0.0.1/","body":{"base64":"*` + planted("ToldBase64") + `"}}`, `{"resource":"fine","url":"https://127.0.0.1/","method":"` + planted("ToldMethod") + ` "}`,
+	} {
+		tell("POST", "/v1/exchanges", wrong, 400)
+	}
 }
 
 // notJSON is a message that nobody understands.

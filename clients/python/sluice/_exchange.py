@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import base64
 import logging
+import secrets
 import zlib
 from dataclasses import dataclass
-from typing import Any, Dict, Generator, List, Optional, Set, Tuple, Union
-from urllib.parse import quote
+from typing import Any, Generator, List, Optional, Set, Tuple, Union
+from urllib.parse import urlsplit
 
-from ._errors import NotFound
-from ._letter import is_secret
+from ._errors import NotFound, TimedOut
+from ._letter import is_secret, plain_query
 from ._types import Headers, Json, header_items, plain_headers
 
 log = logging.getLogger("sluice")
@@ -36,13 +37,15 @@ PATIENCE = 660.0
 
 @dataclass(frozen=True)
 class Call:
-    """Something that the daemon is told. ``report`` says that the request goes on if that fails."""
+    """Something that the daemon is told. ``report`` says that the request goes on if that fails, ``last`` that it must be told also when the
+    task is cancelled."""
 
     method: str
     path: str
     body: Optional[Json] = None
     extra: float = 0.0
     report: bool = True
+    last: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,8 +108,10 @@ Steps = Generator[Union[Call, Step], Any, Tuple[Any, Optional["Turn"]]]
 def exchange(who: Who, request: Outline, seen: Any, unsent: Any) -> Steps:
     """Takes a request through its turn. It returns the response, and the Turn to which the rest of its body is told, None if
     nothing remains to be told. ``seen(response)`` reads the beginning of one; ``unsent(error)`` tells that nothing was sent."""
+    name = secrets.token_urlsafe(16)
+    path = "/v1/exchanges/" + name
     try:
-        granted = yield Call("POST", "/v1/exchanges", opening(who, request), extra=PATIENCE if who.wait is None else who.wait, report=False)
+        yield Call("POST", "/v1/exchanges", {"exchange": name, **opening(who, request)}, extra=PATIENCE if who.wait is None else who.wait, report=False)
     except NotFound as e:
         if who.resource or not e.detail.startswith("no resource has the address"):
             raise
@@ -115,7 +120,12 @@ def exchange(who: Who, request: Outline, seen: Any, unsent: Any) -> Steps:
             _ungated.add(site)
             log.warning("requests to %s are not gated: no resource of the gate has this address", site)
         return (yield Step("send")), None
-    path = "/v1/exchanges/" + quote(granted["exchange"], safe="")
+    except GeneratorExit:
+        raise
+    except BaseException as e:
+        if not isinstance(e, Exception) or isinstance(e, TimedOut):  # the turn may have come in this moment
+            yield Call("DELETE", path, last=True)
+        raise
     while True:
         body: Optional[bytes] = None
         try:
@@ -127,11 +137,13 @@ def exchange(who: Who, request: Outline, seen: Any, unsent: Any) -> Steps:
             raise
         except BaseException as e:
             if unsent(e):
-                yield Call("DELETE", path)
+                yield Call("DELETE", path, last=True)
                 raise
-            left = not isinstance(e, Exception)  # cancelled, or interrupted
-            told = yield Call("POST", path + "/answer", {"error": type(e).__name__, "ended": "left" if left else "broken"}, extra=PATIENCE)
-            if not left and told.get("send_again"):
+            if not isinstance(e, Exception):  # cancelled, or interrupted
+                yield Call("POST", path + "/answer", {"error": type(e).__name__, "ended": "left"}, last=True)
+                raise
+            told = yield from answer(path, {"error": type(e).__name__, "ended": "broken"})
+            if told.get("send_again"):
                 continue
             raise
         turn = Turn(path, begun)
@@ -140,15 +152,26 @@ def exchange(who: Who, request: Outline, seen: Any, unsent: Any) -> Steps:
         said.update(pieces.pop(0) if pieces else {})
         if body is not None and not pieces:
             said["ended"] = "complete"
-        told = yield Call("POST", path + "/answer", said, extra=PATIENCE)
+        told = yield from answer(path, said)
         if told.get("send_again"):
             yield Step("drop", response)
             continue
         for piece in pieces:
             yield Call("POST", path + "/body", piece)
         if body is not None and "ended" not in said:
-            yield Call("POST", path + "/body", {"ended": "complete"})
+            yield Call("POST", path + "/body", {"ended": "complete"}, last=True)
         return response, None if body is not None else turn
+
+
+def answer(path: str, said: Json) -> Generator[Call, Any, Any]:
+    """Tells what came of a send. It returns whether to send again."""
+    try:
+        return (yield Call("POST", path + "/answer", said, extra=PATIENCE))
+    except GeneratorExit:
+        raise
+    except BaseException:  # cancelled, or interrupted: the request is not sent again, though its turn may have come in this moment
+        yield Call("DELETE", path, last=True)
+        raise
 
 
 class Turn:
@@ -196,16 +219,15 @@ class Turn:
         self.over = True
         calls = self._flush() or [Call("POST", self.path + "/body", {})]
         last = calls.pop()
-        return [*calls, Call("POST", self.path + "/body", {**(last.body or {}), "ended": how})]
+        return [*calls, Call("POST", self.path + "/body", {**(last.body or {}), "ended": how}, last=True)]
 
 
 def opening(who: Who, request: Outline) -> Json:
-    """With what an exchange begins."""
-    headers: Dict[str, str] = {}
-    for name, value in header_items(request.headers):
-        if not is_secret(name) and len(value) < 4096:
-            headers[name.lower()] = value
-    body = {**who.said(), "method": request.method, "url": request.url.partition("#")[0], "headers": headers}
+    """With what an exchange begins: the request without keys."""
+    headers = {name: value for name, value in plain_headers(request.headers).items() if not is_secret(name)}
+    url = urlsplit(request.url)
+    plain = url._replace(netloc=url.netloc.rpartition("@")[2], query=plain_query(url.query)[0], fragment="")
+    body = {**who.said(), "method": request.method, "url": plain.geturl(), "headers": headers}
     if request.once:
         body["once"] = True
     if request.body and len(request.body) <= LONGEST and "json" in content_type(request.headers):

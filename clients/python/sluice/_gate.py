@@ -23,7 +23,7 @@ from ._start import locate
 
 log = logging.getLogger("sluice")
 
-ALIVE = 45.0  # seconds after which an exchange without news is said to go on
+ALIVE = 15.0  # seconds after which an exchange without news is said to go on
 
 
 class Carrier(Protocol):
@@ -122,7 +122,7 @@ class Gate:
                     if isinstance(do, Call):
                         got = self.tell(do)
                         if not do.report:
-                            turn = self._alive.begun(got, do)
+                            turn = self._alive.begun(do)
                     else:
                         got = self._does(do, carrier, request)
                 except BaseException as e:
@@ -188,7 +188,7 @@ class Gate:
                     if isinstance(do, Call):
                         got = await self.atell(do)
                         if not do.report:
-                            turn = self._alive.begun(got, do)
+                            turn = self._alive.begun(do)
                     else:
                         got = await self._does(do, carrier, request)
                 except BaseException as e:
@@ -210,7 +210,7 @@ class Gate:
         try:
             return await self._atell(call)
         except asyncio.CancelledError:
-            if call.report and call.body is not None and call.body.get("ended"):
+            if call.last:
                 self.tell(call)
             raise
 
@@ -280,8 +280,8 @@ class Alive:
         self._wake = threading.Event()
         self._pid = 0
 
-    def begun(self, granted: Any, call: Call) -> str:
-        name = str(granted.get("exchange", ""))
+    def begun(self, call: Call) -> str:
+        name = str((call.body or {}).get("exchange", ""))
         with self._lock:
             if self._pid != os.getpid():  # a child has none of its parent's threads
                 self._open, self._pid = {}, os.getpid()

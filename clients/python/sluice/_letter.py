@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 from urllib.parse import unquote_plus, urlsplit
 
 from ._types import Headers, Json, header_items
@@ -53,6 +53,19 @@ def is_secret(name: str) -> bool:
     return name not in ("idempotency-key", "x-idempotency-key") and any(part in name for part in SECRET)
 
 
+def plain_query(query: str) -> Tuple[str, List[Tuple[str, str]]]:
+    """A query without the parameters that may hold secrets, and these: names and values as they are written."""
+    kept: List[str] = []
+    left: List[Tuple[str, str]] = []
+    for part in query.split("&") if query else ():
+        name, _, value = part.partition("=")
+        if is_secret(unquote_plus(name)):
+            left.append((name, value))
+        else:
+            kept.append(part)
+    return "&".join(kept), left
+
+
 def plain_letter(letter: Letter) -> Json:
     """The request as the daemon takes it, without secrets."""
     headers: Dict[str, str] = {}
@@ -66,16 +79,12 @@ def plain_letter(letter: Letter) -> Json:
         else:
             headers[name] = headers[name] + ", " + value if name in headers else value
     url = urlsplit(letter.url)
-    query: List[str] = []
-    for part in url.query.split("&") if url.query else ():
-        name, _, value = part.partition("=")
-        if is_secret(unquote_plus(name)):
-            left.append("?" + name)
-            values += [value, unquote_plus(value)]
-        else:
-            query.append(part)
+    query, secrets = plain_query(url.query)
+    for name, value in secrets:
+        left.append("?" + name)
+        values += [value, unquote_plus(value)]
     said: Json = {
-        "method": letter.method.upper(), "path": (url.path or "/") + ("?" + "&".join(query) if query else ""), "headers": headers, "left_out": left,
+        "method": letter.method.upper(), "path": (url.path or "/") + ("?" + query if query else ""), "headers": headers, "left_out": left,
     }
     body = letter.body.encode() if isinstance(letter.body, str) else letter.body
     if body is None or any(len(v) >= LEAST and v.encode() in body for v in values):

@@ -86,8 +86,10 @@ class Route:
         )
 
 
-# Headers that say nothing about quotas and may be secrets.
-_private = {"set-cookie", "set-cookie2", "cookie", "authorization", "proxy-authorization", "www-authenticate", "x-api-key"}
+# Headers that say nothing about quotas and may be secrets, or hold some.
+_private = {
+    "set-cookie", "set-cookie2", "cookie", "authorization", "proxy-authorization", "www-authenticate", "x-api-key", "referer", "baggage", "location",
+}
 _longest = 4096
 _most = 200
 

@@ -252,6 +252,11 @@ class Told(unittest.TestCase):
     """What is told of a request and its response."""
 
     def test_no_secrets(self) -> None:
+        secret = "planted-secret"
+        headers = {name: secret for name in ("X-Goog-Api-Key", "x-api-key", "Cookie", "Referer", "Baggage", "X-Access-Token")}
+        for url in (f"https://me:{secret}@h:1/v1/m?key={secret}&alt=sse&access%5Ftoken={secret}#{secret}", f"https://{secret}@h:1/v1/m?alt=sse&KEY={secret}"):
+            said = opening(Who(), Outline("POST", url, {**headers, "accept": "a"}, None))
+            self.assertEqual((said["url"], said["headers"]), ("https://h:1/v1/m?alt=sse", {"accept": "a"}))
         said = opening(Who(agent="a", wait=1.5), outline("https://h/v1/chat/completions?x=1#y"))
         self.assertEqual((said["headers"], said["url"], said["wait_ms"]), ({"content-type": "application/json"}, "https://h/v1/chat/completions?x=1", 1500))
         self.assertEqual(json.loads(said["body"])["model"], "gpt-4o")

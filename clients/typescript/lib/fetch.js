@@ -2,15 +2,18 @@
 // send again is the daemon's to say; nothing here reads models, limits or usage.
 "use strict";
 
-const { Invalid, NotFound, Unavailable } = require("./errors.js");
+const { randomBytes } = require("node:crypto");
+
+const { Invalid, NotFound, TimedOut, Unavailable } = require("./errors.js");
 const { plainHeaders } = require("./headers.js");
-const { bytesOf, isSecret } = require("./letter.js");
+const { bytesOf, isSecret, plainQuery } = require("./letter.js");
 const { forget, gateOf } = require("./start.js");
 
 const longest = 24 << 20; // bytes of a request's body that the daemon is told
 const small = 1 << 20; // a response that is read before anybody gets it
 const piece = 256 << 10; // how much of a response is told at a time
-const beat = 60_000; // how often the daemon hears of a response that goes on
+const beat = 15_000; // how often the daemon hears of a request that goes on
+const unread = 120_000; // how long it hears of a response that nobody reads
 const patience = 660_000; // the daemon ends a request's wait before
 
 /**
@@ -65,15 +68,16 @@ async function begin(options, call) {
   const { waitMs, resource } = options;
   for (let again = false; ; again = true) {
     const client = await gateOf(options);
+    const exchange = randomBytes(16).toString("base64url");
+    const path = "/v1/exchanges/" + exchange;
     try {
       const how = { extraMs: waitMs ?? patience, signal: call.signal };
-      const turn = await client._call("POST", "/v1/exchanges", { ...said, agent: options.agent || client.agent || undefined }, how);
-      if (call.signal?.aborted) {
-        await client._call("DELETE", "/v1/exchanges/" + turn.exchange).catch(() => {});
-        throw call.signal.reason;
-      }
-      return { client, path: "/v1/exchanges/" + turn.exchange };
+      await client._call("POST", "/v1/exchanges", { exchange, ...said, agent: options.agent || client.agent || undefined }, how);
+      call.signal?.throwIfAborted();
+      return { client, path };
     } catch (e) {
+      // The turn may have come in this moment.
+      if (call.signal?.aborted || e instanceof TimedOut) client._call("DELETE", path).catch(() => {});
       if (e instanceof NotFound && !resource) return { client };
       // A daemon that was started for this process has ended, because it had nothing to do. Nothing was sent.
       if (again || options.client !== undefined || !(e instanceof Unavailable) || e.status !== 0) throw e;
@@ -86,7 +90,7 @@ async function begin(options, call) {
 async function opening({ resource, class: cls, user, tool, key, waitMs, emergency }, call) {
   const url = new URL(call.url);
   url.hash = url.username = url.password = "";
-  for (const name of [...url.searchParams.keys()]) if (isSecret(name)) url.searchParams.delete(name);
+  url.search = plainQuery(url.search.slice(1)).query;
   const headers = {};
   for (const [name, value] of Object.entries(plainHeaders(call.headers))) if (!isSecret(name)) headers[name] = value;
   const said = {
@@ -137,6 +141,20 @@ class Sending {
   }
 
   async send(fetch, input, init) {
+    this.read = Infinity; // nobody can read yet
+    this.timer = setInterval(() => {
+      if (this.stop === undefined) this.client._call("POST", this.path + "/body", {}).catch(() => {});
+      else if (performance.now() - this.read < unread) this.tell({});
+    }, beat);
+    this.timer.unref();
+    try {
+      return await this.sent(fetch, input, init);
+    } finally {
+      if (this.stop === undefined) clearInterval(this.timer); // it is over
+    }
+  }
+
+  async sent(fetch, input, init) {
     for (;;) {
       let response;
       try {
@@ -165,7 +183,7 @@ class Sending {
       return (await this.client._call("POST", this.path + "/answer", said, how)).send_again;
     } catch (e) {
       if (this.call.signal?.aborted) {
-        this.client._call("POST", this.path + "/body", { ended: "left" }).catch(() => {}); // it may have been judged already
+        this.client._call("DELETE", this.path).catch(() => {}); // the next turn may have come in this moment
         throw this.call.signal.reason;
       }
       this.lost(e);
@@ -186,16 +204,15 @@ class Sending {
     this.speaks = /json|event-?stream/.test(kindOf(response.headers));
     const aborted = () => this.end("left");
     signal?.addEventListener("abort", aborted, { once: true });
-    const timer = setInterval(() => this.reading && this.tell({}), beat);
-    timer.unref();
+    this.read = performance.now();
     this.stop = () => {
-      clearInterval(timer);
+      clearInterval(this.timer);
       signal?.removeEventListener("abort", aborted);
     };
     const body = new ReadableStream({
       pull: async (controller) => {
         try {
-          this.reading = true; // who does not read is not waited for
+          this.read = Infinity; // who does not read is not waited for long
           const { done, value } = await reader.read();
           if (done) {
             await this.end("complete");
@@ -207,7 +224,7 @@ class Sending {
           this.end(signal?.aborted ? "left" : "broken");
           controller.error(error);
         } finally {
-          this.reading = false;
+          this.read = performance.now();
         }
       },
       cancel: async (reason) => {
@@ -237,8 +254,8 @@ class Sending {
   }
 
   end(ended) {
-    if (this.over) return this.telling;
     this.stop();
+    if (this.over) return this.telling;
     const told = this.tell({ ended });
     this.over = true;
     return told;

@@ -1,8 +1,9 @@
-// Headers that say nothing about quotas and may be secrets.
+// Headers that say nothing about quotas and may be secrets, or hold some.
 "use strict";
 
 const secret = new Set([
   "set-cookie", "set-cookie2", "cookie", "authorization", "proxy-authorization", "www-authenticate", "x-api-key",
+  "referer", "baggage", "location",
 ]);
 const longest = 4096;
 const most = 200;

@@ -19,6 +19,18 @@ function letterOf([input, init] = []) {
   return { method: init?.method ?? asked?.method ?? "GET", url, headers: init?.headers ?? asked?.headers, body };
 }
 
+/** A query without the parameters that may hold secrets, and these: each with its name and its value, as it is written and as it is meant. */
+function plainQuery(query) {
+  const kept = [];
+  const left = [];
+  for (const part of query.split("&").filter(Boolean)) {
+    const [[name, value]] = new URLSearchParams(part);
+    if (isSecret(name)) left.push({ name, values: [value, part.slice(part.indexOf("=") + 1)] });
+    else kept.push(part);
+  }
+  return { query: kept.join("&"), left };
+}
+
 /** The request as the daemon takes it, without secrets. */
 function plainLetter({ method, url, headers, body = "" }) {
   const said = { method: method.toUpperCase(), headers: {}, left_out: [] };
@@ -32,17 +44,12 @@ function plainLetter({ method, url, headers, body = "" }) {
     }
   }
   const at = new URL(url, "http://provider.invalid");
-  const kept = [];
-  for (const part of at.search.slice(1).split("&").filter(Boolean)) {
-    const [[name, value]] = new URLSearchParams(part);
-    if (isSecret(name)) {
-      said.left_out.push("?" + name);
-      values.push(value, part.slice(part.indexOf("=") + 1));
-    } else {
-      kept.push(part);
-    }
+  const { query, left } = plainQuery(at.search.slice(1));
+  for (const secret of left) {
+    said.left_out.push("?" + secret.name);
+    values.push(...secret.values);
   }
-  said.path = at.pathname + (kept.length ? "?" + kept.join("&") : "");
+  said.path = at.pathname + (query ? "?" + query : "");
   const bytes = bytesOf(body);
   if (!bytes || values.some((v) => v.length >= least && bytes.includes(v))) return { ...said, body_lost: true };
   const text = bytes.toString("utf8");
@@ -59,4 +66,4 @@ function bytesOf(body) {
   return undefined;
 }
 
-module.exports = { bytesOf, isSecret, letterOf, plainLetter };
+module.exports = { bytesOf, isSecret, letterOf, plainLetter, plainQuery };

@@ -195,3 +195,65 @@ function runs(pid) {
     return false;
   }
 }
+
+/** Loses a reply of the daemon: the caller aborts when it has come. */
+function loses(client, stop, path) {
+  const real = client._call.bind(client);
+  let lost = false;
+  client._call = async (method, at, ...rest) => {
+    const got = await real(method, at, ...rest);
+    if (lost || !at.endsWith(path)) return got;
+    lost = true;
+    stop.abort();
+    throw stop.signal.reason;
+  };
+}
+
+const leavers = async (client) => Object.fromEntries((await resource(client, "leavers")).limits.map((l) => [l.name, l.used]));
+
+test("what is aborted as its turn comes gives the turn back", async (t) => {
+  for (const [path, sent] of [["/exchanges", 0], ["/answer", 1]]) {
+    const client = made(t);
+    const before = await leavers(client);
+    const { url, seen } = await provider(t, (req, res) => {
+      res.writeHead(429, { "retry-after": "1" });
+      res.end("no");
+    });
+    const stop = new AbortController();
+    loses(client, stop, path);
+    await assert.rejects(sluiceFetch({ client, resource: "leavers" })(url, { signal: stop.signal }), { name: "AbortError" });
+    await until("the place is free", async () => (await leavers(client)).inflight === 0);
+    assert.deepEqual([seen.length, (await leavers(client)).hour - before.hour], [sent, sent]);
+    await client.resume("leavers");
+  }
+});
+
+test("of many that are aborted no place is taken", async (t) => {
+  const client = made(t);
+  const { url } = await provider(t, (req, res) => res.end("ok"));
+  const send = sluiceFetch({ client, resource: "leavers" });
+  let seed = 7;
+  await Promise.all(Array.from({ length: 150 }, async () => {
+    seed = (seed * 48271) % 2147483647;
+    try {
+      await (await send(url, { signal: AbortSignal.timeout(seed % 300) })).text();
+    } catch (e) {
+      assert.equal(e.name, "TimeoutError");
+    }
+  }));
+  await until("the places are free", async () => (await leavers(client)).inflight === 0);
+  await waiting(client, "leavers", 0);
+});
+
+test("no key is told, wherever it stands", async (t) => {
+  const client = made(t);
+  const { url } = await provider(t, (req, res) => res.end("ok"));
+  const said = [];
+  const real = client._call.bind(client);
+  client._call = (method, at, body, how) => (said.push(JSON.stringify(body ?? null)), real(method, at, body, how));
+  const secret = "planted-secret";
+  const headers = Object.fromEntries(["x-goog-api-key", "authorization", "cookie", "referer", "baggage", "x-access-token"].map((name) => [name, secret]));
+  await sluiceFetch({ client, resource: "wide" })(`${url}/v1/m?key=${secret}&alt=sse&access%5Ftoken=${secret}#${secret}`, { headers });
+  assert.ok(said[0].includes("/v1/m?alt=sse"), said[0]);
+  assert.ok(!said.join().includes(secret), said.join());
+});
