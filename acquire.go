@@ -150,7 +150,10 @@ func (g *Gate) connect(ctx context.Context, r *resource, spec store.Spec) (err e
 	}
 	can := store.Can(r.pool)
 	if !r.observe { // mode observe needs a deadline for every call
-		r.quick, r.crowd = can.Quick, can.Crowd
+		r.quick, r.crowd, r.late.calm = can.Quick, can.Crowd, can.Calm
+	}
+	if r.late.calm != nil {
+		r.late.calm.OnCrowd(r.hurry)
 	}
 	r.late.on = r.quick == nil && !g.settings.passing // of no use with a quick store, or to a process that asks only once
 	if can.Watcher != nil {
@@ -215,6 +218,9 @@ func (r *resource) awaitOne(ctx context.Context, req *Request, wait time.Duratio
 	for {
 		if err := ctx.Err(); err != nil {
 			return r.cancelled(req, err)
+		}
+		if bounded && wait < 0 && !time.Now().Before(until) { // the context of a context with a deadline and no timer does not end
+			return r.cancelled(req, context.DeadlineExceeded)
 		}
 		left := wait
 		if bounded && wait != 0 {

@@ -64,10 +64,14 @@ func (l *late) board(ops []store.Op) *batch {
 			b.ops = append(b.ops, store.Op{Kind: store.OpAnswer, ID: ops[i].ID, Verdict: store.VerdictOK}) // a second answer changes nothing
 		}
 	}
+	var now time.Time
+	if n > 0 {
+		now = time.Now()
+	}
 	for i := range b.reports {
 		p := &b.reports[i]
 		if p.answered {
-			b.ops = append(b.ops, store.Op{Kind: store.OpAnswer, ID: p.id, Verdict: store.VerdictOK})
+			b.ops = append(b.ops, store.Op{Kind: store.OpAnswer, ID: p.id, Verdict: store.VerdictOK, Age: ageOf(p.began, now)})
 		}
 		switch {
 		case p.unsent:
@@ -79,7 +83,7 @@ func (l *late) board(ops []store.Op) *batch {
 		case p.closed:
 			from := len(b.amounts)
 			b.amounts = p.used.appendTo(b.amounts, l.units)
-			b.ops = append(b.ops, store.Op{Kind: store.OpClose, ID: p.id, Spent: p.spent, Amounts: b.amounts[from:]})
+			b.ops = append(b.ops, store.Op{Kind: store.OpClose, ID: p.id, Spent: p.spent, Amounts: b.amounts[from:], Age: ageOf(p.ended, now)})
 			continue
 		}
 		if l.flying == nil {
@@ -192,9 +196,11 @@ func (l *late) putBack(reports []report) {
 		case p == nil:
 			l.list = append(l.list, kept[i])
 		case !p.closed: // its close has been added meanwhile
-			answered := p.answered || kept[i].answered
+			was := *p
 			*p = kept[i]
-			p.answered = answered
+			if was.answered {
+				p.answered, p.began = true, was.began
+			}
 		}
 	}
 }

@@ -14,8 +14,9 @@ import (
 // A ticket takes three operations: acquire, answer and close. The caller needs only the result of the first. On a
 // shared store each operation takes a round trip, so the other two are reported late: they wait in a short list per
 // resource, and go in front of its next call, in the same batch. A caller that makes one request after the other pays
-// one round trip per ticket. If no call takes the list along, a timer sends it within lateWithin. It is sent at once
-// while requests wait for the room that it frees, and when it is full. The timer runs only while the list has entries.
+// one round trip per ticket. If no call takes the list along, a timer sends it within lateWithin, or within calmWithin on
+// a store that says when requests begin to wait ([store.Calm]). It is sent at once while requests wait for the room that it
+// frees, and when it is full. The timer runs only while the list has entries. What is reported much later states its age.
 //
 // Reporting late is safe. An answer bounds when its request arrived, and a close frees what the request held. Until the
 // store learns of them, it assumes more use than there is, never less. If a process dies with reports in its list, the
@@ -31,7 +32,10 @@ import (
 // for all stores, and for tickets that are given back: otherwise they would stay in flight until they expire.
 const (
 	lateWithin = 2 * time.Millisecond
-	lateMost   = 64 // reports in the list, and in a batch
+	calmWithin = 150 * time.Millisecond
+	// leastAge is the least age that is stated. It takes two bytes, and less makes no difference.
+	leastAge = 10 * time.Millisecond
+	lateMost = 64 // reports in the list, and in a batch
 	// How long after a failure the list is sent again, if no call takes it along. The time doubles with each failure.
 	lateRetry    = 100 * time.Millisecond
 	lateRetryMax = 5 * time.Second
@@ -43,6 +47,7 @@ const (
 type late struct {
 	on      bool         // reports may be late
 	units   []string     // of the resource
+	calm    store.Calm   // nil: the store does not say
 	busy    atomic.Int32 // reports in the list, and answers in progress
 	held    atomic.Bool  // the latest call found the resource paused, probing or ramping
 	failing atomic.Bool  // the latest call has failed
@@ -67,6 +72,8 @@ type report struct {
 	id       store.ID
 	answered bool // ok, and no limits stated
 	closed   bool
+	began    time.Time // when it was answered; zero: not known
+	ended    time.Time // when it was closed; zero: not known
 	spent    bool
 	unsent   bool           // closed, and it is to be given back
 	tell     *inspect.Event // the event to emit once the store has given the ticket back, or has failed
@@ -92,11 +99,11 @@ func (r *resource) answerLate(id store.ID) (done bool, err error) {
 		if p.closed {
 			return true, r.ended(id)
 		}
-		p.answered = true
+		p.answered, p.began = true, time.Now()
 		return true, nil
 	}
 	p := l.add()
-	p.id, p.answered = id, true
+	p.id, p.answered, p.began = id, true, time.Now()
 	return true, r.added()
 }
 
@@ -118,7 +125,7 @@ func (r *resource) closeLate(id store.ID, spent bool, usage []Amount) (done bool
 		p.id = id
 		_, p.answered = l.flying[id]
 	}
-	p.closed, p.spent = true, spent
+	p.closed, p.spent, p.ended = true, spent, time.Now()
 	p.used = r.usedOf(usage)
 	return true, r.added()
 }
@@ -166,7 +173,9 @@ func (r *resource) again(p report, err error) {
 	case old == nil:
 		*l.add() = p
 	case !old.closed:
-		p.answered = p.answered || old.answered
+		if old.answered {
+			p.answered, p.began = true, old.began
+		}
 		*old = p
 	}
 	l.postpone()
@@ -195,7 +204,11 @@ func (l *late) add() *report {
 		l.list = make([]report, 0, lateMost)
 	}
 	if len(l.list) == 0 {
-		l.due = time.Now().Add(lateWithin)
+		within := lateWithin
+		if l.calm != nil && l.calm.Calm() {
+			within = calmWithin
+		}
+		l.due = time.Now().Add(within)
 	}
 	l.list = append(l.list, report{})
 	l.busy.Add(1)
@@ -218,6 +231,26 @@ func (r *resource) added() error {
 	r.arm()
 	l.mu.Unlock()
 	return nil
+}
+
+// hurry sends the list at once: requests wait that did not before.
+func (r *resource) hurry() {
+	l := &r.late
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.list) > 0 && !l.failing.Load() {
+		l.due = time.Time{}
+		r.arm()
+	}
+}
+
+// ageOf returns the age to state of what happened at at. It is less than the true one, because clocks differ.
+func ageOf(at, now time.Time) time.Duration {
+	age := now.Sub(at)
+	if at.IsZero() || age < leastAge {
+		return 0
+	}
+	return min(age-age/32, store.MaxAge).Truncate(time.Millisecond)
 }
 
 // sendLate sends the list. In mode observe it takes at most a moment.

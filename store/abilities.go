@@ -10,10 +10,10 @@ import (
 type Abilities struct {
 	Quick    Quick
 	Crowd    Crowd
+	Calm     Calm
 	Watcher  Watcher
 	Recorder Recorder
 	Alarm    Alarm
-	Glancer  Glancer
 	Foreseer Foreseer
 	Copied   Copied
 }
@@ -31,6 +31,16 @@ type Quick interface {
 type Crowd interface {
 	// Crowded reports whether requests were waiting after the latest call of this process.
 	Crowded() bool
+}
+
+// Calm is implemented by pools of which every call costs all processes, so that reports should join other calls.
+type Calm interface {
+	// Calm reports whether answers and closes may be reported late, up to some hundred milliseconds: nothing has waited for
+	// a while, and the pool has no limit on requests at the same time. The ops then state their Age.
+	Calm() bool
+	// OnCrowd sets the function to call when that is over: what was not reported yet must be reported at once. It is
+	// called without locks held and must not block.
+	OnCrowd(f func())
 }
 
 // Watcher is implemented by pools that can notice by themselves that a session's process has ended.
@@ -55,13 +65,6 @@ type Alarm interface {
 	Outage() (Outage, bool)
 }
 
-// Glancer is implemented by pools that may take long to read.
-type Glancer interface {
-	// Glance is [Pool.Snapshot] for views and status. The state of a large pool may be some seconds old, because
-	// many views share one reading.
-	Glance(ctx context.Context) (Snapshot, error)
-}
-
 // Foreseer is implemented by pools that can say what [Pool.Apply] would decide without doing it.
 type Foreseer interface {
 	// Foresee sets the Result of each OpAcquire as Apply would if they came one by one with a Wait of 0. It stops at
@@ -79,10 +82,10 @@ func Can(p Pool) (a Abilities) {
 	}
 	a.Quick, _ = p.(Quick)
 	a.Crowd, _ = p.(Crowd)
+	a.Calm, _ = p.(Calm)
 	a.Watcher, _ = p.(Watcher)
 	a.Recorder, _ = p.(Recorder)
 	a.Alarm, _ = p.(Alarm)
-	a.Glancer, _ = p.(Glancer)
 	a.Foreseer, _ = p.(Foreseer)
 	a.Copied, _ = p.(Copied)
 	return a

@@ -31,9 +31,10 @@ const (
 	MaxWaits    = 16                  // agents that one agent can wait for
 	MaxSamples  = 64                  // of a breaker
 	MaxSlots    = 1 << 20
-	MaxLeases   = 1 << 17 // in one pool
-	MaxMembers  = 4096    // in one pool: processes that have a share while the store cannot be reached
-	MaxMeters   = 1 << 20 // for one limit
+	MaxLeases   = 1 << 17     // in one pool
+	MaxMembers  = 4096        // in one pool: processes that have a share while the store cannot be reached
+	MaxMeters   = 1 << 20     // for one limit
+	MaxAge      = time.Second // of a late report
 )
 
 // DefaultMeters is how many agents, users or tools get a meter of their own on a limit scoped by them.
@@ -500,6 +501,10 @@ type Op struct {
 	// answer. Its verdict is about the quota, which let the request pass.
 	Rejected int
 	Cause    string // of a pause, a failure or a rejection, for people
+
+	// For OpAnswer and OpClose that are reported late: how long ago it happened, at most MaxAge. It must not be more than
+	// that, because windows count the request from then on.
+	Age time.Duration
 
 	// For OpClose: no response will be reported, and the request may still be on its way. For OpAcquire: no response
 	// will be reported, and the ticket ends with its grant. For OpTouch: the member leaves, and its share is free.

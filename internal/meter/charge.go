@@ -146,6 +146,15 @@ func (m *Meter) Bind(d *Def, r *Ring, t int64, c *Charge) {
 	c.Mode, c.Mark = Bound, t
 }
 
+// BindLate is Bind for a report that arrives at t of what happened at at. A window counts the charge from then on, if that
+// is not over by now. Other limits count it from t on, which is later.
+func (m *Meter) BindLate(d *Def, r *Ring, t, at int64, c *Charge) {
+	if !m.slices(d) || !r.live(d, at) {
+		at = t
+	}
+	m.Bind(d, r, at, c)
+}
+
 // Lapse ends the charge of a request that was never reported on. It arrived by due, when its ticket expired, which
 // may be long ago.
 func (m *Meter) Lapse(d *Def, r *Ring, due int64, c *Charge) {

@@ -56,6 +56,7 @@ var someOps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) (op store.Op) {
 		op.Cause, op.Machine = strs.Draw(t, "cause"), strs.Draw(t, "machine")
 		op.WaitsFor = none(rapid.SliceOfN(strs, 0, store.MaxWaits).Draw(t, "waits for"))
 		op.Slots = store.Slots{Max: ints.Draw(t, "slots"), TTL: times.Draw(t, "slots ttl")}
+		op.Age = times.Draw(t, "age")
 		op.Share, op.Until = numbers.Draw(t, "share"), store.Time(numbers.Draw(t, "until"))
 	}
 	return op

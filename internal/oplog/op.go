@@ -40,6 +40,7 @@ const (
 	hasUntil
 	hasTie
 	hasRejected
+	hasAge
 
 	endOfOp
 )
@@ -56,7 +57,7 @@ const (
 	opFixed = maxCount + // the set
 		5 + // class, kind, verdict, scope, tie
 		2*maxVarint + // id
-		9*maxVarint + // wait, TTL, alive, retry after, slots, share, until, rejected
+		10*maxVarint + // wait, TTL, alive, retry after, slots, share, until, rejected, age
 		7*maxCount + // lengths of strings
 		3*maxCount // counts of amounts, statements and names
 
@@ -118,7 +119,8 @@ func fieldsOf(op *store.Op) uint32 {
 		bit(op.Share != 0, hasShare) |
 		bit(op.Until != 0, hasUntil) |
 		bit(op.Tie != 0, hasTie) |
-		bit(op.Rejected != 0, hasRejected)
+		bit(op.Rejected != 0, hasRejected) |
+		bit(op.Age != 0, hasAge)
 }
 
 func appendOp(dst []byte, op *store.Op) []byte {
@@ -215,6 +217,9 @@ func appendRare(dst []byte, op *store.Op, has uint32) []byte {
 	}
 	if has&hasRejected != 0 {
 		dst = appendVarint(dst, int64(op.Rejected))
+	}
+	if has&hasAge != 0 {
+		dst = appendVarint(dst, int64(op.Age))
 	}
 	return dst
 }

@@ -103,6 +103,9 @@ func (e *Entry) readRare(r *reader, op *store.Op, has uint32) {
 	if has&hasRejected != 0 {
 		op.Rejected = r.int()
 	}
+	if has&hasAge != 0 {
+		op.Age = time.Duration(r.varint())
+	}
 }
 
 // readAmounts reads into one array for all ops of the entry, like readObserved.

@@ -247,6 +247,9 @@ func newChaos(seed uint64) (*chaos, error) {
 		}
 		c.spec.Limits = append(c.spec.Limits, l)
 	}
+	if c.IntN(4) == 0 {
+		c.spec.MaxWaiting = 1 + c.IntN(8)
+	}
 	c.policy()
 	var err error
 	c.p, err = New(c.spec, c.now)
@@ -282,8 +285,10 @@ func (c *chaos) op() (op store.Op) {
 		op.Kind, op.Wait = store.OpRenew, c.pick(-1, 0, time.Second)
 	case k < 18:
 		op.Kind = store.OpAnswer
+		op.Age = c.pick(0, 0, 150*time.Millisecond, time.Hour)
 	case k < 21:
 		op.Kind, op.Spent = store.OpClose, c.IntN(4) == 0
+		op.Age = c.pick(0, 0, 150*time.Millisecond, time.Hour)
 		if c.IntN(2) == 0 {
 			for i := range c.p.spec.Limits {
 				op.Amounts = append(op.Amounts, store.Amount{Limit: c.p.spec.Limits[i].Name, N: int64(c.pick(-1, 0, 1, 5, 50))})

@@ -77,7 +77,7 @@ func (p *Pool) cancel(op *store.Op) {
 		p.end(t, tk)
 	case stateReady, stateHeld:
 		if tk.answered {
-			p.finish(t, tk)
+			p.finish(t, tk, p.now)
 			return
 		}
 		p.giveBack(tk)
@@ -122,7 +122,7 @@ func (p *Pool) renew(i int) {
 	if op.TTL > 0 && op.TTL <= store.MaxTTL {
 		tk.ttl = op.TTL.Microseconds()
 	}
-	if p.fits(tk) && p.pausesAllow(tk.who.model, tk.who.key).OK {
+	if (view{Pool: p}).judge(tk).goes {
 		p.grant(t, tk, true)
 		p.hold(t, tk, op)
 		return
@@ -151,22 +151,32 @@ func (p *Pool) answer(op *store.Op) {
 		return
 	}
 	tk.answered = true
-	p.header.add(p.now - tk.granted)
+	began := p.happened(op, tk)
+	p.header.add(began - tk.granted)
 	for k := range tk.n {
 		c := &tk.charges[k]
 		if !p.defs[c.limit].Late {
 			in, d, r := p.touchCharge(c)
-			in.Bind(d, r, p.now, &c.Charge)
+			in.BindLate(d, r, p.now, began, &c.Charge)
 			p.changed(c)
 		}
 	}
-	p.judged(tk, op.Verdict)
+	p.countOutcome(tk, op.Verdict)
 	p.served(op, tk.who.key)
 	p.countAnswer(tk.who.model, op)
+	if op.Verdict == store.VerdictOK && len(op.Observed) == 0 && p.firstGate == 0 {
+		return // it says nothing but that the request has arrived
+	}
 	p.learn(op, tk.who, tk.granted, tk)
-	if !op.Force && p.judge(op, tk.who, tk.granted, t) {
+	if !op.Force && p.pausesAnswered(op, tk.who, tk.granted, t) {
 		p.unexplained(tk, op.Scope&store.Shared)
 	}
+}
+
+// happened returns when what is reported of a ticket happened.
+func (p *Pool) happened(op *store.Op, tk *ticket) int64 {
+	age := min(max(op.Age, 0), store.MaxAge).Microseconds()
+	return max(p.now-age, min(tk.granted, p.now))
 }
 
 // close ends a ticket and settles its charges to the amounts used.
@@ -185,17 +195,17 @@ func (p *Pool) close(op *store.Op) {
 	if tk.state == stateSpent {
 		return
 	}
-	if tk.answered || !op.Spent {
+	if len(op.Amounts) > 0 && (tk.answered || !op.Spent) {
 		p.settle(tk, op.Amounts)
 	}
 	if !tk.answered {
 		p.pausesLost(t, tk, false)
-		if op.Spent || p.strictly(tk) {
+		if op.Spent || p.anyStrict && p.strictly(tk) {
 			p.spend(t, tk)
 			return
 		}
 	}
-	p.finish(t, tk)
+	p.finish(t, tk, p.happened(op, tk))
 }
 
 // mostUsed bounds the use that a close can report, as a multiple of the limit's capacity. A larger report is a mistake
@@ -210,7 +220,7 @@ func (p *Pool) usedOf(used []store.Amount, limit int) (n int64, ok bool) {
 
 // settle corrects charges to the amounts used. Where they are not known, the estimate stands.
 func (p *Pool) settle(tk *ticket, used []store.Amount) {
-	if len(used) == 0 || len(used) > store.MaxAmounts {
+	if len(used) > store.MaxAmounts {
 		return
 	}
 	var before order.Costs
@@ -271,12 +281,13 @@ func (p *Pool) chargeUnstated(tk *ticket, used []store.Amount) {
 	}
 }
 
-// finish ends a granted ticket: it binds the charges that have no bound yet, and releases concurrency.
-func (p *Pool) finish(t int32, tk *ticket) {
+// finish ends a granted ticket, whose request was over at ended: it binds the charges that have no bound yet, and releases
+// concurrency.
+func (p *Pool) finish(t int32, tk *ticket, ended int64) {
 	for k := range tk.n {
 		c := &tk.charges[k]
 		in, d, r := p.touchCharge(c)
-		in.Bind(d, r, p.now, &c.Charge)
+		in.BindLate(d, r, p.now, ended, &c.Charge)
 		in.Release(d, &c.Charge)
 		p.changed(c)
 	}
@@ -293,9 +304,6 @@ func (p *Pool) changed(c *charge) bool {
 
 // strictly reports whether a ticket has charges with a strict guard that no answer has bound.
 func (p *Pool) strictly(tk *ticket) bool {
-	if !p.anyStrict {
-		return false
-	}
 	for k := range tk.n {
 		if c := &tk.charges[k]; p.defs[c.limit].Guard == meter.Strict && c.Mode == meter.Held {
 			return true
@@ -366,11 +374,11 @@ func (p *Pool) expire(t int32) {
 			p.pausesLost(t, tk, false)
 		}
 		p.lapse(tk)
-		p.finish(t, tk)
+		p.finish(t, tk, p.now)
 	case stateSpent:
 		p.inFlight++ // finish subtracts it again
 		p.lapse(tk)
-		p.finish(t, tk)
+		p.finish(t, tk, p.now)
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Snapshot returns the state of the pool at time now. While no request waits, it also expires tickets.
+// Snapshot returns the state of the pool at time now. At the time of the latest step it changes no decision: it lets happen
+// in meters what time has brought by then. Later it also expires tickets while no request waits, see View.
 func (p *Pool) Snapshot(now store.Time) store.Snapshot {
 	p.now = max(p.now, int64(now))
 	if p.queue.Len() == 0 {
@@ -97,6 +98,25 @@ func (p *Pool) EachWaiting(f func(session uint64) bool) {
 	}
 }
 
+// EachOpen calls f for every session with granted tickets.
+func (p *Pool) EachOpen(f func(session uint64)) {
+	for i := int32(1); i < p.sessions.End(); i++ {
+		if s := p.sessions.At(i); s.high != 0 && s.open > s.waiting {
+			f(s.id)
+		}
+	}
+}
+
+// HasPlaces reports whether there is a limit on requests at the same time.
+func (p *Pool) HasPlaces() bool {
+	for i := range p.spec.Limits {
+		if p.spec.Limits[i].Kind == store.Concurrency && !p.isRetired(i) {
+			return true
+		}
+	}
+	return false
+}
+
 // Recollect gives the callers of granted requests until later to collect them. It is called before a step, when the pool's time goes
 // on by much at once: they had not that time.
 func (p *Pool) Recollect(now store.Time) {
@@ -138,7 +158,7 @@ func (p *Pool) limitStates(holders *holding) []store.LimitState {
 			l.Widened, l.Cut = r.Slack > d.Slack, r.Cut
 		}
 		if p.shared&(1<<in.limit) != 0 && in.IsStock(d) && p.spec.Breaker.Samples > 0 {
-			b := p.stockOf(in).breaker // a copy: reading the state must not change it
+			b := &(view{Pool: p, whole: true}).stockOf(in).breaker
 			b.Judge(p.rule(), p.now, in.Hi, max(in.Room(d, r), 0))
 			l.Breaker = store.BreakerState{Tripped: b.Tripped, Samples: b.Samples(), Gone: store.Time(b.Gone)}
 		}
@@ -247,7 +267,7 @@ func (p *Pool) waiterStates(holders *holding) []store.Waiter {
 	var behind [4]int64         // number of requests ahead that a pause holds, by phase
 	for i, l := range p.queue.List(p.strictFrom(pause.Paused), store.MaxListed, func(t int32) order.Costs { return p.costs(p.tickets.At(t)) }) {
 		tk := p.tickets.At(l.Ticket)
-		r, _ := p.why(l.Ticket)
+		v, r, _ := p.why(l.Ticket)
 		at, unknown := p.now, false
 		var heldBy []string
 		var until store.Time // of what holds it
@@ -264,13 +284,13 @@ func (p *Pool) waiterStates(holders *holding) []store.Waiter {
 			at = max(at, p.forecast(in, d, ring, before[c.inst], c.Amount))
 			before[c.inst] += c.Amount
 		}
-		if v := p.pausesAllow(tk.who.model, tk.who.key); !v.OK {
-			if behind[v.Phase] == 0 { // it will be the probe
-				at = max(at, v.Next)
+		if ph := &v.pause; !ph.OK {
+			if behind[ph.Phase] == 0 { // it will be the probe
+				at = max(at, ph.Next)
 			} else {
-				at = max(at, v.At+pause.Behind(behind[v.Phase]))
+				at = max(at, ph.At+pause.Behind(behind[ph.Phase]))
 			}
-			behind[v.Phase]++
+			behind[ph.Phase]++
 		}
 		if r.Code >= store.CodeLight && r.Code <= store.CodeBreaker { // a policy holds it back
 			at = max(at, int64(r.At))

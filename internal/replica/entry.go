@@ -255,7 +255,7 @@ func (d *decoder) fill(r *reader, p *process, has uint32, op *store.Op) {
 			o.Size, o.Remaining, o.ResetIn, o.Slop, o.Whole = r.varint(), r.varint(), r.duration(), r.duration(), r.varint()
 		}
 	}
-	if has&(hasWait|hasTTL|hasAlive|hasRetryAfter|hasShare|hasUntil|hasCause|hasWaitsFor) != 0 {
+	if has&(hasWait|hasTTL|hasAlive|hasRetryAfter|hasShare|hasUntil|hasCause|hasWaitsFor|hasAge) != 0 {
 		d.fillRare(r, p, has, op)
 	}
 }
@@ -284,6 +284,9 @@ func (d *decoder) fillRare(r *reader, p *process, has uint32, op *store.Op) {
 			d.waits = append(d.waits, r.name(p))
 		}
 		op.WaitsFor = d.waits[from:len(d.waits):len(d.waits)]
+	}
+	if has&hasAge != 0 {
+		op.Age = time.Duration(r.most(maxAge)) * ageUnit
 	}
 }
 

@@ -27,7 +27,7 @@ func TestFormat(t *testing.T) {
 	})
 	a.op(store.Op{Kind: store.OpTouch, TTL: time.Second, Share: 3, Until: store.Time(w.now) + sec})
 	a.op(store.Op{Kind: store.OpHeartbeat, Agent: "a", Machine: "h", WaitsFor: []string{"b", "a"}, Slots: store.Slots{Max: 3, TTL: time.Hour}})
-	a.op(store.Op{Kind: store.OpClose, ID: id, Rejected: 404, Spent: true})
+	a.op(store.Op{Kind: store.OpClose, ID: id, Rejected: 404, Spent: true, Age: 150 * time.Millisecond})
 	w.pass(2*time.Second, a, b)
 	b.do(Request{Kind: Close, Session: b.session(1)}, Request{Kind: Leave})
 	a.catchUp()
@@ -35,12 +35,12 @@ func TestFormat(t *testing.T) {
 	for _, e := range w.log {
 		all = append(all, e.Body...)
 	}
-	if got, want := fmt.Sprintf("%d bytes %08x", len(all), crc32.ChecksumIEEE(all)), "494 bytes d9dc22b4"; got != want {
+	if got, want := fmt.Sprintf("%d bytes %08x", len(all), crc32.ChecksumIEEE(all)), "497 bytes f0d11385"; got != want {
 		t.Errorf("entries: %s, want %s", got, want)
 	}
 	snapshot := a.replica.AppendSnapshot(nil)
 	snapshot = snapshot[:len(snapshot)-len(a.replica.Pool().AppendState(nil))-4] // the pool's state has a version of its own
-	if got, want := fmt.Sprintf("%d bytes %08x", len(snapshot), crc32.ChecksumIEEE(snapshot)), "411 bytes c7f4cabf"; got != want {
+	if got, want := fmt.Sprintf("%d bytes %08x", len(snapshot), crc32.ChecksumIEEE(snapshot)), "412 bytes 1ce37c2a"; got != want {
 		t.Errorf("snapshot: %s, want %s", got, want)
 	}
 }

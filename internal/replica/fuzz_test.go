@@ -29,7 +29,7 @@ func FuzzApply(f *testing.F) {
 	}
 	var last []byte
 	for _, ops := range [][]store.Op{
-		{{Kind: store.OpPause, RetryAfter: 1}, {Kind: store.OpTouch, TTL: 5, Share: 3, Until: storetest.Start}},
+		{{Kind: store.OpAnswer, ID: store.ID{N: 1}, Age: store.MaxAge}, {Kind: store.OpPause, RetryAfter: 1}, {Kind: store.OpTouch, TTL: 5, Share: 3, Until: storetest.Start}},
 		{{Kind: store.OpHeartbeat, Agent: "a", Machine: "m", User: "u", WaitsFor: []string{"b"}, Slots: store.Slots{Max: 1, TTL: 5}}},
 		{{Kind: store.OpGone, ID: store.ID{Session: 5 << 24, N: 1 << 60}}, {Kind: store.OpForget}, {Kind: store.OpLaunch, Wait: 77}},
 	} {

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"encoding/binary"
+	"math"
 	"time"
 
 	"github.com/sluicehq/sluice/store"
@@ -24,6 +25,7 @@ const (
 	hasUntil
 	hasCause
 	hasWaitsFor
+	hasAge
 
 	// These are constant.
 	hasModel
@@ -44,9 +46,7 @@ const (
 	isRetry
 	isEmergency
 	isForced
-	isSpent
-
-	endOfShape
+	isSpent // the 32nd
 )
 
 // Bounds of what entries carry. Where a pool refuses more, they allow one more, so that it does.
@@ -56,6 +56,8 @@ const (
 	maxWaits    = store.MaxWaits + 1
 	maxObserved = 4 * store.MaxLimits
 	maxShape    = 64 << 10 // bytes
+	maxAge      = uint64(store.MaxAge / ageUnit)
+	ageUnit     = time.Millisecond
 )
 
 // shape is what the operations of a kind have in common.
@@ -100,6 +102,7 @@ func fieldsOf(op *store.Op, foreign bool) uint32 {
 		bit(op.Until != 0, hasUntil) |
 		bit(op.Cause != "", hasCause) |
 		bit(len(op.WaitsFor) > 0, hasWaitsFor) |
+		bit(op.Age >= ageUnit, hasAge) |
 		bit(op.Model != "", hasModel) |
 		bit(op.Key != "", hasKey) |
 		bit(op.Tool != "", hasTool) |
@@ -181,7 +184,7 @@ func appendText(b []byte, s string) []byte { return appendSized(b, s[:min(len(s)
 // readShape reads a shape. It returns nil if the bytes are none.
 func readShape(code []byte) *shape {
 	r := reader{b: code}
-	s := &shape{code: string(code), has: uint32(r.most(uint64(endOfShape) - 1))}
+	s := &shape{code: string(code), has: uint32(r.most(math.MaxUint32))}
 	op := &s.op
 	op.Kind = store.OpKind(r.byte())
 	for _, f := range []struct {

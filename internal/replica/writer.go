@@ -208,6 +208,9 @@ func (w *Writer) rare(b []byte, p *process, op *store.Op, has uint32) []byte {
 			b = w.name(b, name)
 		}
 	}
+	if has&hasAge != 0 { // rounded down, which is later
+		b = binary.AppendUvarint(b, min(uint64(op.Age/ageUnit), maxAge))
+	}
 	return b
 }
 

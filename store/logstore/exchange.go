@@ -64,6 +64,7 @@ func (st *state) settle() {
 	told := st.told
 	st.told = nil
 	notify := st.notified()
+	hurry := st.hurried()
 	var rung []uint64
 	for process := range st.rung {
 		rung = append(rung, process)
@@ -72,6 +73,7 @@ func (st *state) settle() {
 	st.mu.Unlock()
 	st.ring(rung)
 	st.tell(told)
+	hurry()
 	notify()
 	st.snapIfDue()
 }
@@ -370,6 +372,7 @@ func (st *state) apply(e sharedlog.Entry) error {
 	if core := st.rep.Pool(); core != nil && !st.store.passive {
 		core.Remember(st.mine)
 	}
+	st.noteCalm(&did, mine)
 	if st.loaded { // otherwise old entries are read again, and load compares what waits
 		st.noteDecided(did.Decided, mine)
 		st.noteWake(mine)

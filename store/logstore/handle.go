@@ -19,6 +19,7 @@ type handle struct {
 	watch   atomic.Pointer[func([]store.ID)]
 	alarm   atomic.Pointer[func(store.Outage, bool)]
 	notice  atomic.Pointer[func(store.Notice)]
+	crowd   atomic.Pointer[func()]
 	closed  atomic.Bool
 }
 
@@ -26,6 +27,7 @@ var (
 	_ store.Pool     = (*handle)(nil)
 	_ store.Recorder = (*handle)(nil)
 	_ store.Crowd    = (*handle)(nil)
+	_ store.Calm     = (*handle)(nil)
 	_ store.Foreseer = (*handle)(nil)
 	_ store.Alarm    = (*handle)(nil)
 	_ store.Copied   = (*handle)(nil)

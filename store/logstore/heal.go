@@ -93,6 +93,7 @@ func (st *state) rewind() {
 	if st.before.Broken() == nil {
 		st.rep, st.at = st.before, st.was
 	}
+	st.newCalm()
 	st.before, st.loaded = nil, true
 }
 

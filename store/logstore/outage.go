@@ -77,6 +77,7 @@ func (st *state) lose(err error) {
 	st.out = &outage{since: now, why: err}
 	st.out.share, st.out.end = st.newShare(now)
 	st.noteBehind(err)
+	st.endCalm()
 	var told []store.ID // callers that cannot go on learn of it when they ask
 	for id := range st.waiting {
 		if h := st.sessions[id.Session]; h != nil && st.mode(h) != store.FailShare {

@@ -45,6 +45,7 @@ func (st *state) load(context.Context) error {
 		st.before, st.was, st.loaded = st.rep, st.at, false
 	}
 	st.rep, st.at, st.shot = rep, got.From, int64(len(got.Snapshot))
+	st.newCalm()
 	maps.DeleteFunc(st.poison, func(p place, _ bool) bool { return p.incarnation != st.at.Incarnation || p.offset <= st.at.Offset })
 	st.mu.Unlock()
 	if err := st.take(got.Entries); err != nil {

@@ -79,6 +79,8 @@ type state struct {
 	out    *outage    // nil while the log is in reach
 
 	counts    counts
+	calm      calm
+	isCalm    atomic.Bool
 	crowded   atomic.Bool
 	listening atomic.Bool
 }

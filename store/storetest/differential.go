@@ -99,6 +99,11 @@ func (tr *trace) chance(percent int, label string) bool {
 	return rapid.IntRange(0, 99).Draw(tr.T, label) < percent
 }
 
+// age draws how late a report is: in whole milliseconds, as the log keeps it.
+func (tr *trace) age() time.Duration {
+	return rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, 150 * time.Millisecond, time.Hour}).Draw(tr.T, "age")
+}
+
 func (tr *trace) step() {
 	if tr.chance(40, "time") {
 		d := time.Duration(rapid.OneOf(
@@ -433,6 +438,7 @@ func (tr *trace) drawOp(session int) store.Op {
 		tr.drawAmounts(&op, 0)
 	case store.OpClose:
 		op.Spent = tr.chance(20, "spent")
+		op.Age = tr.age()
 		if tr.chance(50, "usage") {
 			tr.drawAmounts(&op, -1)
 		}
@@ -454,6 +460,7 @@ func (tr *trace) drawOp(session int) store.Op {
 			op.Rejected = rapid.SampledFrom([]int{400, 404, 404}).Draw(tr.T, "status")
 		}
 		tr.drawObserved(&op)
+		op.Age = tr.age()
 	case store.OpHeartbeat, store.OpLeave:
 		op.Agent = fmt.Sprint("agent", rapid.IntRange(0, 3).Draw(tr.T, "agent"))
 		op.User, op.Machine = name("user"), name("machine")
