@@ -10,7 +10,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// BenchmarkSnapshot measures what reading a large fleet costs: the copy, for which a replica stands still, and the lists.
+// BenchmarkSnapshot measures what reading a large fleet costs: the copy, for which a replica stands still, the lists, and the
+// bytes of a snapshot in a log.
 func BenchmarkSnapshot(b *testing.B) {
 	for _, agents := range []int{100, 5000} {
 		p, now := newLivedIn(b, agents)
@@ -24,6 +25,12 @@ func BenchmarkSnapshot(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				p.Snapshot(now)
+			}
+		})
+		b.Run(fmt.Sprintf("bytes/agents=%d", agents), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				p.AppendState(nil)
 			}
 		})
 	}

@@ -166,9 +166,11 @@ func (st *state) compactNow() error {
 	return st.log.Compact(ctx, at, snapshot)
 }
 
-// snapshot returns the replica as bytes, and its place in the log.
+// snapshot returns the replica as bytes, and its place in the log. Calls go on meanwhile: they stand still only until the
+// replica is copied, which takes a fraction of the time.
 func (st *state) snapshot() ([]byte, sharedlog.Position) {
 	st.mu.Lock()
-	defer st.mu.Unlock()
-	return st.rep.AppendSnapshot(nil), st.at
+	copied, at := st.rep.Fork(), st.at
+	st.mu.Unlock()
+	return copied.AppendSnapshot(nil), at
 }
