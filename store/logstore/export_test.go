@@ -47,5 +47,8 @@ func (s *Store) Entries(pool string) int {
 	s.mu.Lock()
 	st := s.pools[pool]
 	s.mu.Unlock()
-	return int(st.writer.Sequence())
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	m, _ := st.rep.Member(st.process)
+	return int(m.Sequence)
 }
