@@ -35,7 +35,7 @@ ALONE         := ^TestStore(OnTheModel|WithAProcessForEachSession)?$$/($(POOLONL
 APART         := . ./store/filestore ./store/memstore ./store/logstore ./store/redisstore ./store/remotestore ./deadletter ./internal/ledger
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo build man release image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk clients store-suites fleet race race-large bench-check bench compare page keda envoy chart grafana compat hosts soak faults-check faults chaos proof fuzz windows
+.PHONY: help run demo build man release packages image test test-all need-redis fmt-check lint golangci test-binary unit need-node sdk clients store-suites fleet race race-large bench-check bench compare page keda envoy chart grafana compat hosts soak faults-check faults chaos proof fuzz windows
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ man: build ## manual pages from the help of each command, in bin/man (man -M bin
 # The same commit gives the same bytes everywhere (RELEASEFLAGS='-version v0.1.0 -targets linux/amd64').
 release: ## static binaries, archives, checksums, bills of materials and a Homebrew formula, in dist
 	$(GO) run ./scripts/release $(RELEASEFLAGS)
+
+# The same commit gives the same bytes everywhere (PACKAGESFLAGS='-version v0.1.0 -targets linux/amd64 -only wheels').
+packages: ## packages that bring the binary: wheels for Python and packages for npm, in dist
+	$(GO) run ./scripts/packages $(PACKAGESFLAGS)
 
 image: ## a container image of the binary for this machine (PODMAN=docker, IMAGE=sluice)
 	$(GO) run ./scripts/release -targets linux/$$($(GO) env GOARCH)
@@ -91,6 +95,7 @@ test-all: test golangci race-large faults-check bench-check store-suites page ##
 	SLUICE_STRICT=1 $(MAKE) hosts
 	scripts/need-prometheus && $(GO) test -count=1 -tags slow ./test/monitor
 	scripts/need-node && scripts/need-python && $(GO) test -count=1 -timeout 20m -tags slow -run Package ./test/clients
+	scripts/need-python && $(GO) test -count=1 -timeout 30m -tags slow ./test/python
 	scripts/need-install-tools && $(GO) test -count=1 -timeout 90m -tags slow ./test/install
 	$(GO) test -count=1 -tags slow -run 'Groff|Systemd|DemoComesOut' ./cmd/sluice ./internal/service
 	scripts/need-node && $(GO) test -count=1 -timeout 20m -tags slow -run 'Codex|ThreeMinutes' ./test/sdk

@@ -219,6 +219,9 @@ func (r *resource) awaitOne(ctx context.Context, req *Request, wait time.Duratio
 		if err := ctx.Err(); err != nil {
 			return r.cancelled(req, err)
 		}
+		if bounded && wait < 0 && !time.Now().Before(until) { // the context of a context with a deadline and no timer does not end
+			return r.cancelled(req, context.DeadlineExceeded)
+		}
 		left := wait
 		if bounded && wait != 0 {
 			left = min(max(time.Until(until), 1), store.MaxWindow)

@@ -271,7 +271,7 @@ func amounts(list []Amount) map[string]int64 {
 // tellPauses emits events for the pauses that began at a moment. e describes their cause.
 func (r *resource) tellPauses(ctx context.Context, began store.Time, e inspect.Event) {
 	_ = r.flush(ctx)
-	snap, err := r.pool.Snapshot(ctx) // not a glance: it may have begun before the pause
+	snap, err := r.pool.Snapshot(ctx)
 	if err != nil {
 		return // the operation has succeeded and must not fail because of its event
 	}

@@ -299,41 +299,6 @@ func TestEventAsJSON(t *testing.T) {
 	}
 }
 
-// glancing is a store whose views are as old as its pools: nothing that happened later is in them.
-type glancing struct{ *shared }
-
-func (s *glancing) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
-	p, err := s.shared.Pool(ctx, spec)
-	if err != nil {
-		return nil, err
-	}
-	first, err := p.Snapshot(ctx)
-	return &glancingPool{p, first}, err
-}
-
-type glancingPool struct {
-	store.Pool
-	first store.Snapshot
-}
-
-func (p *glancingPool) Glance(context.Context) (store.Snapshot, error) { return p.first, nil }
-
-// Views of a large pool are a moment old. The event of a pause was lost if it was looked for in one of them.
-func TestPausesOfALargePoolAreTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, kept := &glancing{newShared(t)}, &record{}
-		s.url = "glancing" + s.url
-		store.Register(s.url[:len(s.url)-1], func(context.Context, string) (store.Store, error) { return s, nil })
-		g := s.open(t, sluice.Config{Events: kept.add}, rolling(10, time.Minute))
-		if err := g.Pause(t.Context(), "api", time.Hour, "by hand"); err != nil {
-			t.Fatal(err)
-		}
-		if got := kept.last(t, inspect.EventPause); got.Reason != "by hand" {
-			t.Errorf("%+v", got)
-		}
-	})
-}
-
 // The time that a caller waited in vain counts: an event says how long it waited, and for what.
 func TestAbandonedWaitsAreEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

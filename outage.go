@@ -116,15 +116,11 @@ func (r *resource) meanwhile(o *store.Outage) string {
 	return does
 }
 
-// read reads the state of the pool for a view. Unless the pool is large, it includes everything that this process has
-// reported. The limits are in the order of the configuration.
+// read reads the state of the pool for a view. It includes everything that this process has reported. The limits are in
+// the order of the configuration.
 func (r *resource) read(ctx context.Context) (snap store.Snapshot, err error) {
 	_ = r.flush(ctx) // a store that can be read but not written is still read
-	if g := store.Can(r.pool).Glancer; g != nil {
-		snap, err = g.Glance(ctx)
-	} else {
-		snap, err = r.pool.Snapshot(ctx)
-	}
+	snap, err = r.pool.Snapshot(ctx)
 	slices.SortStableFunc(snap.Limits, func(a, b store.LimitState) int { return r.limitIndex(a.Limit) - r.limitIndex(b.Limit) })
 	if err == nil && r.budgets.slows() {
 		r.addSlowed(ctx, &snap)

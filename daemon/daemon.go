@@ -93,6 +93,7 @@ type Daemon struct {
 	book     *estimate.Book // outlives generations
 	users    proxy.Users    // outlives generations
 	draining atomic.Bool
+	served   atomic.Int64     // requests that have come, for WaitIdle
 	lent     *storeapi.Server // nil if the store is not lent
 	pulse    pulse
 
@@ -170,6 +171,7 @@ func (d *Daemon) Resources() []string {
 
 // ServeHTTP serves one request.
 func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	d.served.Add(1)
 	g := d.enter()
 	byHost := g.proxy.ByHost(r) || proxy.InterceptedOf(r) != nil
 	if d.lent != nil && !byHost && strings.HasPrefix(r.URL.Path, "/v1/store/") {
@@ -332,7 +334,7 @@ func reply(w http.ResponseWriter, status int, v any) {
 // proxied returns the options of the proxy that a configuration describes, and all resources.
 func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 	f := o.File
-	po := proxy.Options{Gate: o.Gate, Resources: map[string]proxy.Resource{}, Hosts: o.Hosts, Via: o.Via, Behind: o.Behind, Done: o.Done, Trace: o.Trace, Base: o.Base}
+	po := proxy.Options{Gate: o.Gate, Resources: map[string]proxy.Resource{}, Apart: map[string]proxy.Resource{}, Hosts: o.Hosts, Via: o.Via, Behind: o.Behind, Done: o.Done, Trace: o.Trace, Base: o.Base}
 	for _, c := range f.Classes {
 		po.Classes = append(po.Classes, c.Name)
 	}
@@ -349,18 +351,17 @@ func proxied(o *Options) (proxy.Options, map[string]sluice.Resource, error) {
 	prices := f.PriceList()
 	for name, r := range f.Resources {
 		d := f.Dialect(name)
+		pr := proxy.Resource{
+			Dialect: d, Limits: gate.Resources[name].Limits, Deadline: time.Duration(r.ClientDeadline), KeepAlive: time.Duration(r.KeepAlive),
+			Free: r.Abort == "free", Overage: r.Overage == config.On, Prices: prices.Micros, Retry: gate.Retry, Route: router(o.Gate, name),
+		}
 		address := addressOf(f, name, o.Upstreams)
 		if address == "" {
-			po.Unreachable = append(po.Unreachable, name) // used only on the command line or in Go
+			po.Apart[name] = pr
 			continue
 		}
-		up, err := url.Parse(address)
-		if err != nil {
+		if pr.Upstream, err = url.Parse(address); err != nil {
 			return po, nil, fmt.Errorf("resources.%s.upstream: not a valid address", name)
-		}
-		pr := proxy.Resource{
-			Upstream: up, Dialect: d, Limits: gate.Resources[name].Limits, Deadline: time.Duration(r.ClientDeadline), KeepAlive: time.Duration(r.KeepAlive),
-			Free: r.Abort == "free", Overage: r.Overage == config.On, Prices: prices.Micros, Retry: gate.Retry, Route: router(o.Gate, name),
 		}
 		if r.DeadLetters == config.On {
 			if o.Letters == nil {
@@ -404,6 +405,7 @@ func (d *Daemon) Settle() {
 	d.reloading.Lock() // wait for a running reload
 	g := d.now.Load()
 	d.reloading.Unlock()
+	g.api.EndExchanges()
 	gone := make(chan struct{})
 	go func() {
 		d.retiring.Wait()

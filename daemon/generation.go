@@ -80,6 +80,7 @@ func (d *Daemon) newGeneration(f *config.File, gate *sluice.Gate, before *genera
 	if d.options.Store != nil {
 		ao.Others = g.others
 	}
+	ao.Away = away{g}
 	ao.Letters = func(resource string) *sluicehttp.Letters { return po.Resources[resource].DeadLetters() }
 	g.api = api.New(ao)
 	g.over, g.end = context.WithCancel(context.Background())

@@ -31,6 +31,8 @@ type right struct {
 
 const asks = `{"resource":"api","agent":"AGENT","wait_ms":0`
 
+const sends = `{"resource":"api","url":"http://127.0.0.1:1/","agent":"AGENT"`
+
 const gaveUp = `{"resource":"api","method":"GET","path":"/",`
 
 // rights is the table. docs/remote.md shows it.
@@ -57,6 +59,14 @@ var rights = []right{
 	{does: "close another's ticket", route: "POST /v1/tickets/{id}/close", path: "/v1/tickets/OTHER/close", body: `{"usage":{"input_tokens":9999}}`, open: 204, top: 204, low: 403, bob: 403},
 	{does: "cancel its own ticket", route: "DELETE /v1/tickets/{id}", path: "/v1/tickets/MINE", open: 204, top: 204, low: 204, bob: 204},
 	{does: "cancel another's ticket", route: "DELETE /v1/tickets/{id}", path: "/v1/tickets/OTHER", open: 204, top: 204, low: 403, bob: 403},
+	{does: "send a request by itself, in its turn", route: "POST /v1/exchanges", body: sends + `}`, open: 200, top: 200, low: 200, bob: 200},
+	{does: "send a request by itself as another agent", route: "POST /v1/exchanges", body: `{"resource":"api","url":"http://127.0.0.1:1/","agent":"eve"}`, open: 200, top: 200, low: 200, bob: 403},
+	{does: "send a request by itself in a higher class", route: "POST /v1/exchanges", body: sends + `,"class":"p0"}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "declare an emergency for a request that it sends by itself", route: "POST /v1/exchanges", body: sends + `,"class":"p0","emergency":true}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "report the response to its own request", route: "POST /v1/exchanges/{id}/answer", path: "/v1/exchanges/MINE/answer", body: `{"status":200}`, open: 200, top: 200, low: 200, bob: 200},
+	{does: "report the response to another's request", route: "POST /v1/exchanges/{id}/answer", path: "/v1/exchanges/OTHER/answer", body: `{"status":429}`, open: 200, top: 200, low: 403, bob: 403},
+	{does: "report more of the response to another's request", route: "POST /v1/exchanges/{id}/body", path: "/v1/exchanges/OTHER/body", body: `{}`, open: 409, top: 409, low: 403, bob: 403}, // 409: it has no response yet
+	{does: "give back another's turn", route: "DELETE /v1/exchanges/{id}", path: "/v1/exchanges/OTHER", open: 204, top: 204, low: 403, bob: 403},
 	{does: "heartbeat for itself", route: "PUT /v1/agents/{name}", path: "/v1/agents/AGENT", body: `{}`, open: 200, top: 200, low: 200, bob: 200},
 	{does: "heartbeat for a user of a higher class", route: "PUT /v1/agents/{name}", path: "/v1/agents/AGENT", body: `{"user":"boss"}`, open: 200, top: 200, low: 403, bob: 200},
 	{does: "heartbeat for a new agent", route: "PUT /v1/agents/{name}", path: "/v1/agents/new", body: `{}`, open: 200, top: 200, low: 200, bob: 403},
@@ -179,6 +189,17 @@ func (r *rig) grant(token, agent string) string {
 	return g.Ticket
 }
 
+// sends begins an exchange with a token.
+func (r *rig) sends(token, agent string) string {
+	r.Helper()
+	code, body := r.as(token, "POST", "/v1/exchanges", `{"resource":"api","url":"http://127.0.0.1:1/","agent":"`+agent+`"}`)
+	var turn struct{ Exchange string }
+	if err := json.Unmarshal([]byte(body), &turn); err != nil || code != http.StatusOK {
+		r.Fatalf("%d %s %v", code, body, err)
+	}
+	return turn.Exchange
+}
+
 // stray is an agent that another daemon on the same store has brought in.
 var stray = sluice.JoinRequest{Agent: "stray", Class: "p2", Machine: "m1"}
 
@@ -222,7 +243,13 @@ agents: {high: {class: p0, user: boss}}
 			if strings.Contains(path, "MINE") && who != "wrong" {
 				mine = r.grant(who, agent)
 			}
-			names := strings.NewReplacer("AGENT", agent, "MINE", mine, "OTHER", r.grant(other, "eve"), "{client}", "c", "{pool}", "1")
+			theirs := r.grant(other, "eve")
+			if strings.HasPrefix(path, "/v1/exchanges/") {
+				if theirs = r.sends(other, "eve"); who != "wrong" {
+					mine = r.sends(who, agent)
+				}
+			}
+			names := strings.NewReplacer("AGENT", agent, "MINE", mine, "OTHER", theirs, "{client}", "c", "{pool}", "1")
 			if got, body := r.as(who, method, names.Replace(path), names.Replace(row.body), row.user); got != want {
 				t.Errorf("%s: %q %s %s: %d, not %d: %.200s", row.does, who, row.route, row.body, got, want, body)
 			}

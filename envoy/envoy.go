@@ -1,5 +1,5 @@
 // Package envoy implements Envoy's rate limit service, version 3: Envoy asks whether a request may go, and the gate
-// answers at once.
+// answers at once. It also implements Envoy's external processing: there the gate holds a request until its turn, and reads the response.
 //
 // The domain of a question names the resource. All descriptors of a question describe one request, so they are charged
 // together: the request takes from all limits of the resource or from none. docs/envoy.md describes the entries.
@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/sluicehq/sluice"
+	"github.com/sluicehq/sluice/envoy/extproc"
 	"github.com/sluicehq/sluice/envoy/ratelimit"
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/grpcserve"
@@ -38,6 +39,8 @@ type Options struct {
 	// Model returns the class of models that a model of a resource counts under, such as opus-4 for claude-opus-4-5. Nil
 	// means that models count under their own names.
 	Model func(resource, model string) string
+	// Sends gates requests for external processing. Nil means that only the rate limit service is served.
+	Sends Sends
 	// Now is the clock for resets. Nil means time.Now.
 	Now func() time.Time
 }
@@ -48,6 +51,7 @@ type Server struct {
 
 	gate  atomic.Pointer[sluice.Gate]
 	model func(resource, model string) string
+	sends Sends
 	log   *slog.Logger
 	now   func() time.Time
 
@@ -60,7 +64,7 @@ const maxTold = 100
 
 // New returns a server.
 func New(o Options) *Server {
-	s := &Server{model: o.Model, log: o.Log, now: o.Now, told: map[string]bool{}}
+	s := &Server{model: o.Model, sends: o.Sends, log: o.Log, now: o.Now, told: map[string]bool{}}
 	s.gate.Store(o.Gate)
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -74,8 +78,13 @@ func New(o Options) *Server {
 // Follow makes the server use another gate from now on, such as one with a new configuration.
 func (s *Server) Follow(gate *sluice.Gate) { s.gate.Store(gate) }
 
-// Register adds the service to a gRPC server that the caller runs and stops.
-func (s *Server) Register(r grpc.ServiceRegistrar) { ratelimit.RegisterRateLimitServiceServer(r, s) }
+// Register adds the services to a gRPC server that the caller runs and stops.
+func (s *Server) Register(r grpc.ServiceRegistrar) {
+	ratelimit.RegisterRateLimitServiceServer(r, s)
+	if s.sends != nil {
+		extproc.RegisterExternalProcessorServer(r, &processor{server: s})
+	}
+}
 
 // Serve serves a listener until ctx ends, and then returns nil. With a nil config it speaks plain text.
 func (s *Server) Serve(ctx context.Context, l net.Listener, config *tls.Config) error {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sluicehq/sluice/internal/estimate"
 	"github.com/sluicehq/sluice/internal/inside"
 	"github.com/sluicehq/sluice/internal/loopback"
 	"github.com/sluicehq/sluice/internal/requestid"
@@ -40,28 +39,17 @@ type door struct {
 	plain   http.RoundTripper // for requests that have already passed a gate
 }
 
-func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *estimate.Book, done func(sluicehttp.Exchange)) (*door, error) {
+func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, done func(sluicehttp.Exchange)) (*door, error) {
 	if name == "" || strings.HasPrefix(name, "@") {
 		return nil, fmt.Errorf("proxy: resource %q cannot be reached by a path", name)
 	}
 	if u := r.Upstream; u == nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("proxy: resource %s: the upstream has to be an http or https address", name)
 	}
-	if r.Dialect == nil {
-		r.Dialect = provider.Generic{}
-	}
-	if r.Deadline <= 0 {
-		r.Deadline = DefaultDeadline
-	}
-	d := &door{proxy: p, name: name, res: r, plain: base}
+	t := p.transport(name, &r, base, done)
+	d := &door{proxy: p, name: name, res: r, plain: base, gated: t}
 	d.speaker, _ = r.Dialect.(provider.Speaker)
 	d.locator, _ = r.Dialect.(provider.Locator)
-	d.gated = &sluicehttp.Transport{
-		Gate: p.gate, Resource: name, Dialect: r.Dialect, Limits: r.Limits, Base: base, Prices: r.Prices, Book: book,
-		Retry: r.Retry, Abort: r.Free, Overage: r.Overage, Done: p.logged(done), Trace: p.trace, Route: r.Route, Keys: r.Keys, Upstream: r.Upstream,
-		Bodies: bodies,
-	}
-	d.gated.Letters = r.DeadLetters()
 	if d.observe = inside.Of(p.gate).Observes(name); !d.observe {
 		d.plain = once{base}
 	}
@@ -74,9 +62,24 @@ func newDoor(p *Proxy, name string, r Resource, base http.RoundTripper, book *es
 	return d, nil
 }
 
+// transport returns the gated transport of a resource, and fills in what r leaves out.
+func (p *Proxy) transport(name string, r *Resource, base http.RoundTripper, done func(sluicehttp.Exchange)) *sluicehttp.Transport {
+	if r.Dialect == nil {
+		r.Dialect = provider.Generic{}
+	}
+	if r.Deadline <= 0 {
+		r.Deadline = DefaultDeadline
+	}
+	return &sluicehttp.Transport{
+		Gate: p.gate, Resource: name, Dialect: r.Dialect, Limits: r.Limits, Base: base, Prices: r.Prices, Book: p.book,
+		Retry: r.Retry, Abort: r.Free, Overage: r.Overage, Done: p.logged(done), Trace: p.trace, Route: r.Route, Keys: r.Keys, Upstream: r.Upstream,
+		Bodies: bodies, Letters: r.DeadLetters(),
+	}
+}
+
 // DeadLetters returns where given-up requests of the resource are kept, or nil if they are not kept.
 func (r Resource) DeadLetters() *sluicehttp.Letters {
-	if r.Letters == nil {
+	if r.Letters == nil || r.Upstream == nil {
 		return nil
 	}
 	l := &sluicehttp.Letters{Keeper: r.Letters, MaxBody: r.LetterBody, Base: r.Upstream.EscapedPath()}

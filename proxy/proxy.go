@@ -35,8 +35,9 @@ type Options struct {
 	Gate *sluice.Gate
 	// Resources lists the resources that clients can reach, by name.
 	Resources map[string]Resource
-	// Unreachable lists the resources that have no upstream. A request to one of them is told so.
-	Unreachable []string
+	// Apart lists the resources that have no upstream, by name. A request to one of them is told so; clients can only send by
+	// themselves, in their turn ([Proxy.Away]).
+	Apart map[string]Resource
 	// Classes are the names of the classes, highest first.
 	Classes []string
 	// Tokens give access and identify their bearers. Without tokens, every client that can connect has access.
@@ -104,7 +105,7 @@ type Proxy struct {
 	gate     *sluice.Gate
 	doors    map[string]*door
 	byHost   map[string]*door
-	closed   []string // resources without an upstream
+	apart    map[string]*sluicehttp.Transport // for resources without an upstream
 	classes  []string
 	tokens   tokens
 	hosts    map[string]bool
@@ -125,7 +126,7 @@ func New(o Options) (*Proxy, error) {
 		return nil, errors.New("proxy: there is no gate")
 	}
 	p := &Proxy{
-		gate: o.Gate, doors: map[string]*door{}, byHost: map[string]*door{}, closed: o.Unreachable, classes: o.Classes, hosts: map[string]bool{}, via: o.Via, behind: o.Behind, log: o.Log, requests: o.Requests, users: o.Users, trace: o.Trace,
+		gate: o.Gate, doors: map[string]*door{}, byHost: map[string]*door{}, apart: map[string]*sluicehttp.Transport{}, classes: o.Classes, hosts: map[string]bool{}, via: o.Via, behind: o.Behind, log: o.Log, requests: o.Requests, users: o.Users, trace: o.Trace,
 		clients: o.Clients,
 	}
 	if p.clients == nil {
@@ -149,9 +150,12 @@ func New(o Options) (*Proxy, error) {
 	if p.book = o.Book; p.book == nil {
 		p.book = &estimate.Book{}
 	}
+	for name, r := range o.Apart {
+		p.apart[name] = p.transport(name, &r, base, o.Done)
+	}
 	for _, name := range slices.Sorted(maps.Keys(o.Resources)) {
 		r := o.Resources[name]
-		d, err := newDoor(p, name, r, base, p.book, o.Done)
+		d, err := newDoor(p, name, r, base, o.Done)
 		if err != nil {
 			return nil, err
 		}
@@ -195,6 +199,9 @@ func (p *Proxy) Settle() {
 	p.sockets.settle()
 	for _, d := range p.doors {
 		d.gated.Settle()
+	}
+	for _, t := range p.apart {
+		t.Settle()
 	}
 }
 

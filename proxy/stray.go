@@ -89,7 +89,7 @@ func (p *Proxy) unknown(first, rest, agent string) *refusal {
 	if f := p.strayRefusal(path, agent); f != nil {
 		return f
 	}
-	if name, err := url.PathUnescape(first); err == nil && slices.Contains(p.closed, name) {
+	if name, err := url.PathUnescape(first); err == nil && p.apart[name] != nil {
 		return refuse(http.StatusNotFound, "resource "+quoted(name)+" has no upstream", "set resources."+name+".upstream in the configuration to the address of the API")
 	}
 	f := refuse(http.StatusNotFound, "unknown resource "+quoted(first), "the first part of the path is one of: "+p.list())

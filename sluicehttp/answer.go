@@ -41,7 +41,10 @@ func (f *flight) judge(a *attempt) (o outcome) {
 	o.answer = observed.Answer(f.t.Limits)
 	o.answer.Status = o.resp.StatusCode
 	f.explain(&o)
-	f.learnPlan(&observed, &o.answer)
+	o.answer = f.away.Believe(o.answer)
+	if f.away.Believes() {
+		f.learnPlan(&observed, &o.answer)
+	}
 	if why := f.refusesKey(&o); why != "" {
 		o.other = f.setAside(why)
 		o.answer.Verdict, o.answer.Cause = store.VerdictNone, "" // only this key is concerned: the resource continues

@@ -157,6 +157,9 @@ func (a *attempt) send() (*http.Response, error) {
 	if f.line.Sends() {
 		way = f.line.Send
 	}
+	if f.away != nil {
+		way = f.away.Send
+	}
 	resp, err := way(req)
 	err = upstream.At(err, req.URL.Host)
 	if f.traced != nil {
@@ -179,7 +182,7 @@ func (a *attempt) send() (*http.Response, error) {
 		_ = resp.Body.Close()
 		return nil, ErrSwitched
 	}
-	if err != nil && a.tells() && !a.traced.Load() && !f.line.Sends() {
+	if err != nil && a.tells() && !a.traced.Load() && !f.line.Sends() && f.away == nil {
 		err = &badRequest{err}
 	}
 	return resp, err
@@ -256,7 +259,7 @@ func (a *attempt) unsent() bool {
 // tells reports whether the base transport calls the hooks.
 func (a *attempt) tells() bool {
 	_, known := a.f.t.base.(*http.Transport)
-	return known || a.traced.Load() || a.f.line.Sends()
+	return known || a.traced.Load() || a.f.line.Sends() || a.f.away != nil
 }
 
 func (f *flight) mayBeHTTP2(conn net.Conn) bool {

@@ -74,6 +74,7 @@ type flight struct {
 	caller Caller
 	start  time.Time
 	line   *wire.Line // the connection that the request opens or goes over; nil: neither
+	away   *wire.Away // the client that sends the request itself; nil: the transport sends it
 
 	call    provider.Call
 	asked   provider.ParsedRequest

@@ -38,7 +38,7 @@ func (l *Letters) most() int64 { return min(cmp.Or(l.MaxBody, DefaultLetterBody)
 // keeps reports whether to keep the request if it is given up. Calls over an open connection cannot be replayed without
 // it, and a call that is not metered is sent once.
 func (f *flight) keeps() bool {
-	return f.t.Letters != nil && !f.observe && f.line == nil && !f.asked.Free
+	return f.t.Letters != nil && !f.observe && f.line == nil && !f.asked.Free && !f.away.Once()
 }
 
 // heard records the outcome of a send for a dead letter.

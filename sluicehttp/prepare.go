@@ -22,7 +22,7 @@ const maxReplay = 256 << 10
 func (f *flight) prepare() error {
 	r, t := f.origin, f.t
 	f.payload.src = r.Body
-	f.caller, f.line = t.caller(r), wire.Of(f.ctx)
+	f.caller, f.line, f.away = t.caller(r), wire.Of(f.ctx), wire.AwayOf(f.ctx)
 	f.told = Exchange{
 		Resource: t.Resource, Agent: f.caller.Agent, Class: f.caller.Class, User: f.caller.User, Tool: f.caller.Tool, Retry: f.caller.Retry,
 		RequestID: f.caller.RequestID,
@@ -97,6 +97,10 @@ func (f *flight) label() (err error) {
 		f.ask.Key = f.line.Key
 		return nil
 	}
+	if f.away != nil { // the client says whose key it sends
+		f.ask.Key = f.away.Key
+		return nil
+	}
 	if len(t.Keys) > 0 {
 		return f.chooseFrom()
 	}
@@ -136,7 +140,7 @@ func (f *flight) most() int64 {
 
 // mayRetry reports whether the request may be sent again if it fails.
 func (f *flight) mayRetry() bool {
-	return f.t.Retry.Attempts != 1 && !f.caller.Retry && !f.observe && !f.isAside()
+	return f.t.Retry.Attempts != 1 && !f.caller.Retry && !f.observe && !f.isAside() && !f.away.Once()
 }
 
 // isAside reports whether the provider does not meter the call. It is sent once, and what comes back says nothing about
@@ -181,7 +185,7 @@ func (f *flight) read() error {
 	if len(f.t.Keys) > 1 && whole && len(body) > 0 {
 		f.talk = talkOf(body)
 	}
-	if f.observe {
+	if f.observe || f.away != nil {
 		f.call.Body = nil
 		return nil // sent unchanged
 	}

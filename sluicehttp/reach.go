@@ -101,7 +101,7 @@ func (f *flight) unreachable(a *attempt, err error) {
 
 // report reports to the gate that a send which began at began got no response.
 func (f *flight) report(ask sluice.Request, began time.Time, err error) {
-	if f.isAside() {
+	if f.isAside() || !f.away.Believes() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(f.ctx), reportWithin)

@@ -54,7 +54,7 @@ func (b *body) settle(how ending, took time.Duration) {
 		case b.status >= 400:
 			*used = provider.Usage{Model: f.asked.Model, Known: true, Final: true} // a refused request costs nothing
 			known = true
-		case b.stream && b.usage != nil && !used.Final && (how != complete || used.Known || b.usage.Failed().Verdict != store.VerdictNone):
+		case b.stream && b.usage != nil && !used.Final && (how != complete || used.Known || f.away != nil && f.asked.Hidden || b.usage.Failed().Verdict != store.VerdictNone):
 			f.soFar(used)
 			known = true
 		}
@@ -64,12 +64,13 @@ func (b *body) settle(how ending, took time.Duration) {
 	if f.asked.Tokens && known {
 		amounts = f.spent(used)
 	}
-	if b.status/100 == 2 && how == complete {
+	if b.status/100 == 2 && how == complete && f.away.Believes() {
 		f.learn(used, took, amounts)
 	}
 	for _, a := range b.extra {
 		amounts = set(amounts, a.Unit, a.N)
 	}
+	amounts = f.away.Used(f.asked.Model, f.ask.Cost, amounts)
 	ticket := b.a.end()
 	if how == left && b.stream && !f.line.Sends() { // such a call holds no concurrency
 		t.leave(ticket, amounts, t.remaining(f.told.Model, took))
@@ -78,8 +79,8 @@ func (b *body) settle(how ending, took time.Duration) {
 	_ = ticket.Close(amounts...) // if the store cannot be reached, the ticket expires by itself
 }
 
-// soFar completes the usage of a response that was cut off with an estimate from the text seen so far: providers state
-// the output only at the end.
+// soFar completes the usage of a response that was cut off, or whose client has not asked for the usage, with an estimate from
+// the text seen so far: providers state the output only at the end.
 func (f *flight) soFar(u *provider.Usage) {
 	if !u.Known {
 		u.Model, u.Input = f.asked.Model, f.told.Estimated.Input
@@ -153,7 +154,7 @@ func (b *body) report(failed *provider.Observation) {
 	}
 	f := b.f
 	f.told.Verdict = failed.Verdict
-	answer := failed.Answer(f.t.Limits)
+	answer := f.away.Believe(failed.Answer(f.t.Limits))
 	answer.Status = b.status
 	_ = f.t.Gate.Observe(context.WithoutCancel(f.ctx), f.ask, answer)
 }

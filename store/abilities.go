@@ -14,7 +14,6 @@ type Abilities struct {
 	Watcher  Watcher
 	Recorder Recorder
 	Alarm    Alarm
-	Glancer  Glancer
 	Foreseer Foreseer
 	Copied   Copied
 }
@@ -66,13 +65,6 @@ type Alarm interface {
 	Outage() (Outage, bool)
 }
 
-// Glancer is implemented by pools that may take long to read.
-type Glancer interface {
-	// Glance is [Pool.Snapshot] for views and status. The state of a large pool may be some seconds old, because
-	// many views share one reading.
-	Glance(ctx context.Context) (Snapshot, error)
-}
-
 // Foreseer is implemented by pools that can say what [Pool.Apply] would decide without doing it.
 type Foreseer interface {
 	// Foresee sets the Result of each OpAcquire as Apply would if they came one by one with a Wait of 0. It stops at
@@ -94,7 +86,6 @@ func Can(p Pool) (a Abilities) {
 	a.Watcher, _ = p.(Watcher)
 	a.Recorder, _ = p.(Recorder)
 	a.Alarm, _ = p.(Alarm)
-	a.Glancer, _ = p.(Glancer)
 	a.Foreseer, _ = p.(Foreseer)
 	a.Copied, _ = p.(Copied)
 	return a

@@ -409,3 +409,87 @@ export class GaveUp extends SluiceError {
 export class Unavailable extends SluiceError {}
 /** The daemon did not answer in time. */
 export class TimedOut extends Unavailable {}
+
+/** Who sends, and what for: what every adapter takes. */
+export interface GateOptions {
+  /** The resource; else the one of the configuration or the presets that has the address of the request. */
+  resource?: string | undefined;
+  /** Who sends; else `$SLUICE_AGENT`, else whom the token is for, or the login name. */
+  agent?: string | undefined;
+  class?: string | undefined;
+  user?: string | undefined;
+  tool?: string | undefined;
+  /** Label of the API key, as `sluice key NAME` prints it; never the key itself. */
+  key?: string | undefined;
+  /** How long a request may wait in all, resends included: the resource's `client_deadline` if it is not said, 600,000 at most. */
+  waitMs?: number | undefined;
+  emergency?: boolean | undefined;
+  /** The daemon to ask; else that of `$SLUICE_URL`, else one on this machine, which is started if none answers. */
+  client?: Client | undefined;
+  /** False starts no daemon, and throws {@link Unavailable} if none answers. So does `SLUICE_START=off`. */
+  start?: boolean | undefined;
+}
+
+export interface FetchOptions extends GateOptions {
+  /** What sends; else the global `fetch`. */
+  fetch?: ((input: any, init?: any) => Promise<any>) | undefined;
+}
+
+/**
+ * A `fetch` whose requests pass the gate: for `new OpenAI({ fetch })`, `createOpenAI({ fetch })`, axios, undici and any other client that
+ * takes one. A request waits for its turn, is sent by this process, and is sent again where the daemon says that it helps. Its response
+ * is settled when its body ends, is cancelled, or the signal fires. A request to an address that no resource has is sent as it is.
+ *
+ * It throws {@link RefusedNow} if the turn does not come in time and {@link Refused} if it never will.
+ */
+export function sluiceFetch(options?: string | FetchOptions): Fetch;
+
+/** Options of {@link sluiceMiddleware}. */
+export interface MiddlewareOptions extends GateOptions {
+  /** What a call reserves until its usage is known, such as `{ input_tokens: 2000, output_tokens: 500 }`. */
+  units?: Record<string, number> | undefined;
+  /** The version of the SDK's models: `"v4"` of AI SDK 7 if it is not said, `"v3"` of AI SDK 6. */
+  specificationVersion?: "v3" | "v4" | undefined;
+}
+
+/**
+ * A middleware for `wrapLanguageModel` of the Vercel AI SDK. The resource is the one named like the provider if it is not said. The gate
+ * hears of tokens only when a call has ended; {@link sluiceFetch} tells it before, so prefer it where the provider takes a `fetch`.
+ */
+export function sluiceMiddleware(options?: MiddlewareOptions): {
+  specificationVersion: any;
+  wrapGenerate(options: any): Promise<any>;
+  wrapStream(options: any): Promise<any>;
+};
+
+/** Options of {@link sluiceProcessor}. */
+export interface WorkerOptions<Job = any> extends Omit<GateOptions, "resource" | "waitMs"> {
+  /** The resource of a job. */
+  resource: string | ((job: Job) => string);
+  model?: string | undefined;
+  units?: Record<string, number> | undefined;
+}
+
+/**
+ * A processor for a BullMQ worker, around your own. A job whose turn it is not is delayed by the wait from the gate, and the worker goes on
+ * with other jobs. The ticket comes as the fourth argument; call `ticket.answer` with the provider's response.
+ */
+export function sluiceProcessor<Job extends { moveToDelayed(timestamp: number, token?: string): Promise<void> }, Result>(
+  options: WorkerOptions<Job>,
+  processor: (job: Job, token: string | undefined, signal: any, ticket: Ticket) => Promise<Result>,
+): (job: Job, token?: string, signal?: any) => Promise<Result>;
+
+/** Options of {@link sluiceInterceptor}. */
+export interface ActivityOptions<Info = any> extends Omit<GateOptions, "resource" | "waitMs"> {
+  /** The resource of an activity. An activity without one needs no turn. */
+  resource: string | ((info: Info) => string | undefined);
+  model?: string | undefined;
+  units?: Record<string, number> | undefined;
+}
+
+/**
+ * An interceptor for `interceptors.activity` of a Temporal worker. An activity whose turn it is not fails with an `ApplicationFailure` of
+ * type `SluiceHeld` whose next retry delay is the wait from the gate: it takes no slot of the worker while it is held, but an attempt of
+ * its retry policy.
+ */
+export function sluiceInterceptor(options: ActivityOptions): (context: any) => { inbound: { execute(input: any, next: any): Promise<unknown> } };

@@ -1,4 +1,4 @@
 export {
   Client, DEFAULT_URL, Ended, GaveUp, Invalid, Lease, NotFound, Refused, RefusedNow, Retry, SluiceError, Ticket, TimedOut, Unauthorized,
-  Unavailable,
+  Unavailable, sluiceFetch, sluiceInterceptor, sluiceMiddleware, sluiceProcessor,
 } from "./index.js";

@@ -42,3 +42,11 @@ func TestServeDrainsForABoundedTime(t *testing.T) {
 	p.warns("did not finish within 200ms")
 	p.ends(0)
 }
+
+// With --exit-idle the daemon ends by itself, and says why.
+func TestServeEndsWhenItIsIdle(t *testing.T) {
+	t.Parallel()
+	p, _ := listening(t, "--listen", "127.0.0.1:0", "--exit-idle", "0.2")
+	p.warns("no request for 200ms")
+	p.ends(0)
+}

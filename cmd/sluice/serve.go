@@ -47,6 +47,7 @@ func newServe() *cobra.Command {
 	var logs logFlags
 	var ahead forwardFlags
 	drain := timeFlag(defaultDrain)
+	var idle timeFlag
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the gate as a proxy, with API, page and metrics",
@@ -67,7 +68,7 @@ hosts are decrypted. docs/intercept.md has the rest.
 The log is on stderr, as text or JSON (--log). --log-requests adds one line per request: agent, class,
 resource, model, wait, status, tokens, dollars and request id. No key and no body is logged.
 
-Exit codes: 0 ended by a signal; 64 usage, or an address that other machines can reach without
+Exit codes: 0 ended by a signal or by --exit-idle; 64 usage, or an address that other machines can reach without
 tokens; 69 the store cannot be reached, or the address is taken; 78 bad configuration.`,
 		Example: `  sluice serve
   ANTHROPIC_BASE_URL=http://127.0.0.1:7979/anthropic claude
@@ -85,6 +86,7 @@ tokens; 69 the store cannot be reached, or the address is taken; 78 bad configur
 	envoy.add(cmd, bare)
 	ahead.add(cmd)
 	cmd.Flags().Var(&drain, "drain", "how long running requests may take to finish after SIGTERM or SIGINT; then their connections are closed")
+	cmd.Flags().Var(&idle, "exit-idle", "end when no request has come or run for so long, such as 10m; else never")
 	logs.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if err := secure.check(cmd); err != nil {
@@ -165,7 +167,7 @@ tokens; 69 the store cannot be reached, or the address is taken; 78 bad configur
 			return err
 		}
 		defer scaling()
-		limiting, err := s.limit(cmd.Context(), envoy)
+		limiting, err := s.limit(cmd.Context(), envoy, d)
 		if err != nil {
 			return err
 		}
@@ -174,7 +176,7 @@ tokens; 69 the store cannot be reached, or the address is taken; 78 bad configur
 			return err
 		}
 		defer ahead.close()
-		return s.serve(cmd, d, listen, cert, &ahead, time.Duration(drain))
+		return s.serve(cmd, d, listen, cert, &ahead, time.Duration(drain), time.Duration(idle))
 	}
 	return cmd
 }
@@ -312,9 +314,11 @@ const defaultDrain = 30 * time.Second
 
 // serve listens, with TLS if there is a certificate, announces the addresses, and serves until a signal comes. Running
 // requests then have drain to finish.
-func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, cert *daemon.Certificate, ahead *forwardFlags, drain time.Duration) error {
+func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, cert *daemon.Certificate, ahead *forwardFlags, drain, idle time.Duration) error {
 	stop, cancel := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
+	stop, ends := context.WithCancel(stop)
+	defer ends()
 	var listeners []net.Listener
 	for _, address := range listen {
 		l, err := daemon.Listen(stop, address, len(s.file.Tokens) > 0)
@@ -347,6 +351,14 @@ func (s *session) serve(cmd *cobra.Command, d *daemon.Daemon, listen []string, c
 	}
 	if err := sdnotify.Ready(os.Getenv("NOTIFY_SOCKET")); err != nil {
 		s.notes.Warn("the service manager does not hear that the gate is ready: " + err.Error())
+	}
+	if idle > 0 {
+		go func() {
+			if d.WaitIdle(stop, idle) {
+				s.notes.Info("no request for " + shortTime(idle) + ", as --exit-idle says")
+				ends()
+			}
+		}()
 	}
 	cut, end := context.WithCancel(context.WithoutCancel(stop))
 	defer end()

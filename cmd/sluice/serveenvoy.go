@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/sluicehq/sluice/daemon"
 	"github.com/sluicehq/sluice/envoy"
 )
 
@@ -15,8 +16,8 @@ func envoyFlags() *grpcFlags {
 	}
 }
 
-// limit starts Envoy's rate limit service if the flags ask for it. end stops it.
-func (s *session) limit(ctx context.Context, f *grpcFlags) (end func(), err error) {
+// limit starts Envoy's rate limit service, with external processing beside it, if the flags ask for it. end stops it.
+func (s *session) limit(ctx context.Context, f *grpcFlags, d *daemon.Daemon) (end func(), err error) {
 	if f.listen == "" {
 		return func() {}, nil
 	}
@@ -25,6 +26,6 @@ func (s *session) limit(ctx context.Context, f *grpcFlags) (end func(), err erro
 		return nil, err
 	}
 	s.inForce.Store(s.file)
-	s.envoy = envoy.New(envoy.Options{Gate: s.gate, Model: s.modelClass, Log: s.notes})
+	s.envoy = envoy.New(envoy.Options{Gate: s.gate, Model: s.modelClass, Sends: d, Log: s.notes})
 	return f.serve(ctx, s.notes, config, s.envoy.Serve)
 }

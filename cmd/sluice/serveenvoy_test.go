@@ -22,7 +22,7 @@ func TestEnvoyReadsTheConfigurationInForce(t *testing.T) {
 	s := &session{file: f, gate: g, notes: slog.New(slog.DiscardHandler)}
 	flags := envoyFlags()
 	flags.listen = "127.0.0.1:0"
-	end, err := s.limit(t.Context(), flags)
+	end, err := s.limit(t.Context(), flags, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

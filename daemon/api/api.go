@@ -89,6 +89,8 @@ type Options struct {
 	Others func(ctx context.Context, resource string) (*sluice.Gate, error)
 	// Served lists the resources that the proxy reaches.
 	Served []Served
+	// Away gates requests that their clients send by themselves. Nil means that there are none.
+	Away Away
 	// Letters returns the dead letters of a resource; nil if the resource keeps none.
 	Letters func(resource string) *sluicehttp.Letters
 	// After is the API that this one replaces; its record of ticket owners is taken over. Nil means none.
@@ -106,16 +108,17 @@ type API struct {
 	refusals *refusals
 	stated   *stated
 	open     *open
+	sending  *sending
 	levels   levels
 	others   others
 }
 
 // New returns the API of a gate.
 func New(o Options) *API {
-	a := &API{Options: o, mux: http.NewServeMux(), owners: &owners{}, callers: &callers{}, refusals: &refusals{}, stated: &stated{}, open: &open{}}
+	a := &API{Options: o, mux: http.NewServeMux(), owners: &owners{}, callers: &callers{}, refusals: &refusals{}, stated: &stated{}, open: &open{}, sending: &sending{}}
 	if o.After != nil {
 		a.owners, a.callers, a.refusals, a.stated = o.After.owners, o.After.callers, o.After.refusals, o.After.stated
-		a.open, a.After = o.After.open, nil // After need not stay in memory
+		a.open, a.sending, a.After = o.After.open, o.After.sending, nil // After need not stay in memory
 	}
 	if a.Refused == nil {
 		a.Refused = func(w http.ResponseWriter, _ *http.Request, p *Problem) { p.Write(w) }
@@ -128,6 +131,10 @@ func New(o Options) *API {
 	handle("POST /v1/tickets/{id}/renew", a.renew)
 	handle("POST /v1/tickets/{id}/close", a.close)
 	handle("DELETE /v1/tickets/{id}", a.cancel)
+	handle("POST /v1/exchanges", a.begin)
+	handle("POST /v1/exchanges/{id}/answer", a.answerExchange)
+	handle("POST /v1/exchanges/{id}/body", a.bodyOfExchange)
+	handle("DELETE /v1/exchanges/{id}", a.cancelExchange)
 	handle("PUT /v1/agents/{name}", a.heartbeat)
 	handle("DELETE /v1/agents/{name}", a.leave)
 	handle("POST /v1/resources/{name}/observe", a.observe)
@@ -205,7 +212,7 @@ type call struct {
 func (a *API) serve(w http.ResponseWriter, r *http.Request, h func(*call) error) {
 	who, err := a.Identify(r)
 	if err == nil {
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		r.Body = http.MaxBytesReader(w, r.Body, maxBodyOf(r))
 		c := &call{w: w, r: r, who: who, api: a}
 		if err = h(c); err == nil {
 			if !c.done {
@@ -263,7 +270,7 @@ func (c *call) read(v any) error {
 		err = &json.UnmarshalTypeError{Value: "null", Type: reflect.TypeOf(v).Elem()}
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", maxBody), Hint: "send less; of a response's body the beginning is enough"}
+		return &Problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf("the body has more than %d bytes", maxBodyOf(c.r)), Hint: "send less; of a response's body the beginning is enough"}
 	}
 	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return &Problem{Status: http.StatusBadRequest, Detail: cmp.Or(strings.TrimPrefix(kind.Field, "said."), "the body") + ": " + wrongType(kind), Hint: "GET /v1/openapi.yaml has every field"}

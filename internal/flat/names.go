@@ -34,6 +34,9 @@ type nameRec struct {
 	text [42]byte
 }
 
+// fits reports whether a record can be the first of a name, by its length.
+func (r *nameRec) fits(name string) bool { return r.next != 0 || int(r.size) == len(name) }
+
 func (n *Names) find(s string) (int32, uint32) {
 	h := uint32(Hash(s))
 	for i, p := n.index.Seek(h, 0); i != 0; i, p = n.index.Seek(h, p) {
@@ -51,7 +54,7 @@ func (n *Names) Hold(s string) int32 {
 	}
 	if n.last != 0 {
 		// It may have been dropped, and its record may be part of a longer name now.
-		if r := n.recs.At(n.last); r.refs > 0 && n.equal(n.last, s) {
+		if r := n.recs.At(n.last); r.refs > 0 && r.fits(s) && n.equal(n.last, s) {
 			r.refs++
 			return n.last
 		}
@@ -73,7 +76,7 @@ func (n *Names) Find(s string) int32 {
 		return 0
 	}
 	if n.last != 0 {
-		if r := n.recs.At(n.last); r.refs > 0 && n.equal(n.last, s) {
+		if r := n.recs.At(n.last); r.refs > 0 && r.fits(s) && n.equal(n.last, s) {
 			return n.last
 		}
 	}

@@ -16,9 +16,6 @@ func (p *clockedPool) Abilities() store.Abilities {
 	if can.Recorder != nil {
 		can.Recorder = recorded{can.Recorder, p.operated}
 	}
-	if can.Glancer != nil {
-		can.Glancer = glanced{can.Glancer, p.operated}
-	}
 	if can.Foreseer != nil {
 		can.Foreseer = foreseen{can.Foreseer, p.operated}
 	}
@@ -59,20 +56,6 @@ func (r recorded) History(ctx context.Context, since store.Time) (store.History,
 	h, err := r.recorder.History(ctx, since)
 	r.operated.done(opHistory, began, err)
 	return h, err
-}
-
-// glanced measures a store.Glancer.
-type glanced struct {
-	glancer  store.Glancer
-	operated *operated
-}
-
-// Glance calls and measures the pool's Glance.
-func (g glanced) Glance(ctx context.Context) (store.Snapshot, error) {
-	began := time.Now()
-	s, err := g.glancer.Glance(ctx)
-	g.operated.done(opSnapshot, began, err)
-	return s, err
 }
 
 // foreseen measures a store.Foreseer.

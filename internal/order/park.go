@@ -23,6 +23,9 @@ func (q *Queue) Park(w, on int32, at int64) {
 // Unpark returns to each lane the flow that has waited longest for on. It takes one per lane, because something else
 // in a lane may still hold that flow back. It reports whether it found any.
 func (q *Queue) Unpark(on int32) (found bool) {
+	if q.parked == 0 {
+		return false
+	}
 	h := onHash(on)
 	for i, p := q.spotIx.Seek(h, 0); i != 0; i, p = q.spotIx.Seek(h, p) {
 		s := q.spots.At(i)

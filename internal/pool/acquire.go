@@ -16,15 +16,18 @@ func (p *Pool) acquire(i int) {
 		return // seen before: its result is set
 	}
 	t, tk := p.newTicket(op)
-	limit, fits := p.want(tk, op.Amounts, op.Force)
-	if limit >= 0 {
+	if limit := p.want(tk, op.Amounts, op.Force); limit >= 0 {
 		p.end(t, tk)
 		p.refuseTooLarge(op, limit)
 		return
 	}
-	open := p.firstGate == 0 || p.pausesAllow(tk.who.model, tk.who.key).OK
-	if op.Force || fits && p.queue.Len() == 0 && open {
-		p.grant(t, tk, open) // a forced request that passes a pause is not its probe
+	if op.Force {
+		p.force(t, tk)
+		p.hold(t, tk, op)
+		return
+	}
+	if p.queue.Len() == 0 && (view{Pool: p}).judge(tk).goes {
+		p.grant(t, tk, true)
 		p.hold(t, tk, op)
 		return
 	}
@@ -90,32 +93,32 @@ func (p *Pool) askedOf(amounts []store.Amount, limit int) int64 {
 }
 
 // want sets the charges that a ticket needs. It returns the first limit that is too small to ever hold the request, or
-// -1. fits says whether every meter has room, regardless of the queue. With force no limit is too small.
-func (p *Pool) want(tk *ticket, amounts []store.Amount, force bool) (limit int, fits bool) {
-	fits = true
+// -1. With force no limit is too small.
+func (p *Pool) want(tk *ticket, amounts []store.Amount, force bool) (limit int) {
 	for limit := range p.spec.Limits {
 		amount := p.askedOf(amounts, limit)
 		if amount == 0 {
 			continue
 		}
 		c := &tk.charges[tk.n]
-		c.inst, c.limit = p.instOf(limit, &tk.who), uint8(limit)
+		c.limit = uint8(limit)
 		c.Amount, c.Mark, c.Mode = amount, 0, 0
-		in, d, r := p.touchCharge(c)
-		if in.Cap > 0 && amount > in.Cap && !force {
-			return limit, false
+		var in *inst
+		if u := &p.unscoped[limit]; u.at != nil {
+			c.inst, in = u.inst, u.at
+		} else {
+			c.inst = p.instOf(limit, &tk.who)
+			in = p.insts.At(c.inst)
 		}
-		fits = fits && in.room(d, r, amount) >= amount
-		if fits && p.policed&(1<<limit) != 0 {
-			code, _ := p.keptFrom(tk, c, in, d, r)
-			fits = code == 0
+		if in.Cap > 0 && amount > in.Cap && !force {
+			return limit
 		}
 		tk.n++
-		if p.unscoped[limit].at == nil {
+		if in != p.unscoped[limit].at {
 			in.refs++
 		}
 	}
-	return -1, fits
+	return -1
 }
 
 // costs returns what a ticket takes of each shared meter, as a fraction of its capacity in order.Unit.
@@ -137,26 +140,24 @@ func (p *Pool) costs(tk *ticket) (c order.Costs) {
 	return c
 }
 
-// fits reports whether every meter has room for a ticket, regardless of the queue.
-func (p *Pool) fits(tk *ticket) bool {
+// force grants a ticket whatever the limits say. If it passes a pause, it is not the pause's probe.
+func (p *Pool) force(t int32, tk *ticket) {
+	open := p.pausesAllow(tk.who.model, tk.who.key).OK
 	for k := range tk.n {
-		c := &tk.charges[k]
-		in, d, r := p.touchCharge(c)
-		if code, _ := p.keptFrom(tk, c, in, d, r); code != 0 || in.room(d, r, c.Amount) < c.Amount {
-			return false
-		}
+		p.touchCharge(&tk.charges[k])
 	}
-	return true
+	p.grant(t, tk, open)
 }
 
-// grant charges a ticket to all its limits. Its meters have been touched in this step. counts says whether pauses count
-// the grant; a forced request that passes a pause is not counted.
+// grant charges a ticket to all its limits, whose meters are at the time of this step. counts says whether pauses count
+// the grant.
 func (p *Pool) grant(t int32, tk *ticket, counts bool) {
 	tk.granted = p.now
+	age := p.age()
 	for k := range tk.n {
 		c := &tk.charges[k]
 		in, d, r := p.meterOf(c)
-		in.seen = p.age()
+		in.seen = age
 		c.Charge = in.Take(d, r, p.now, c.Amount, p.header.slowerThan(d, r))
 		if p.policed&(1<<c.limit) != 0 {
 			p.took(tk.class, 1, c.Amount, in, d)

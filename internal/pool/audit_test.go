@@ -247,6 +247,9 @@ func newChaos(seed uint64) (*chaos, error) {
 		}
 		c.spec.Limits = append(c.spec.Limits, l)
 	}
+	if c.IntN(4) == 0 {
+		c.spec.MaxWaiting = 1 + c.IntN(8)
+	}
 	c.policy()
 	var err error
 	c.p, err = New(c.spec, c.now)

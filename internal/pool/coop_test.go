@@ -352,37 +352,6 @@ func TestLargeRequestOnTwoStocksDoesNotStarve(t *testing.T) {
 	t.Errorf("it still waits after 12 hours: %+v", w.do(store.Op{Kind: store.OpPoll, ID: large.ID}).Reason)
 }
 
-// Reading a pool does not change it.
-func TestReadingChangesNothing(t *testing.T) {
-	run := func(read bool) (grants []store.Time) {
-		l := hourly(300)
-		s := classesSpec(l)
-		s.Breaker = store.Breaker{Within: 2 * time.Minute, Samples: 5}
-		s.Light = store.Light{Green: 200, Red: 50}
-		w := worldOf(t, s)
-		for n := range 600 {
-			w.now = w.now.Add(700 * time.Millisecond)
-			r := w.ask("a", uint8(1+n%2), 0, 1)
-			if r.State == store.Granted {
-				grants = append(grants, r.GrantedAt)
-				w.do(store.Op{Kind: store.OpAnswer, ID: r.ID, Verdict: store.VerdictOK, Observed: []store.Observed{
-					{Limit: s.Limits[0].Name, Size: 300, Remaining: 300 - int64(len(grants)), ResetIn: -1}}})
-				w.do(store.Op{Kind: store.OpClose, ID: r.ID})
-			} else {
-				w.now += 2
-			}
-			if read {
-				w.p.Snapshot(w.now.Add(300 * time.Millisecond))
-				w.p.History(w.now.Add(300*time.Millisecond), 0)
-			}
-		}
-		return grants
-	}
-	if a, b := run(false), run(true); len(a) != len(b) {
-		t.Errorf("%d are granted, and %d if somebody looks", len(a), len(b))
-	}
-}
-
 // Expired leases are dropped, also when no heartbeats come any more.
 func TestManyLeasesAreBuried(t *testing.T) {
 	w := worldOf(t, classesSpec(hourly(1000)))

@@ -124,31 +124,24 @@ func (p *Pool) keepFor(in *inst) uint32 {
 // callerOf returns the record that counts an agent's requests, and creates it if needed. If maxCallers agents have one,
 // new agents share the record of otherName.
 func (p *Pool) callerOf(agent int32) int32 {
-	if p.names.Tags(agent)[callerTag] == 0 && p.callers.recs.Len() >= maxCallers {
+	if known := p.names.Tags(agent)[callerTag]; known != 0 {
+		return known
+	}
+	if p.callers.recs.Len() >= maxCallers {
 		agent = p.other
 	}
 	return p.callers.of(&p.names, agent)
 }
 
-// crowdCaller returns the record that agents share once maxCallers have their own. It returns 0 while there are fewer.
-func (p *Pool) crowdCaller() int32 {
-	if p.callers.recs.Len() < maxCallers {
-		return 0
-	}
-	return p.names.Tags(p.other)[callerTag]
-}
-
 // callerFor returns the record that counts the requests of a ticket's agent. The record that the ticket began with may
 // have been dropped since.
 func (p *Pool) callerFor(tk *ticket) *caller {
-	known := tk.caller < p.callers.recs.End() // Compact may have dropped the last records
-	if known {
-		name := p.callers.recs.At(tk.caller).name
-		known = name == tk.who.agent || name == p.other
+	if tk.caller < p.callers.recs.End() { // Compact may have dropped the last records
+		if rec := p.callers.recs.At(tk.caller); rec.name == tk.who.agent || rec.name == p.other {
+			return rec
+		}
 	}
-	if !known {
-		tk.caller = p.callerOf(tk.who.agent)
-	}
+	tk.caller = p.callerOf(tk.who.agent)
 	return p.callers.recs.At(tk.caller)
 }
 

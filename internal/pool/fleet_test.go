@@ -196,32 +196,3 @@ func TestFewerSlotsLeaveThoseInUse(t *testing.T) {
 		t.Errorf("a second one: %v", got)
 	}
 }
-
-// A snapshot could trip the breaker of a pool.
-func TestLookingChangesNothing(t *testing.T) {
-	run := func(look bool) (granted int) {
-		s := classesSpec(hourly(5000))
-		s.Breaker = store.Breaker{Within: 2 * time.Minute, Samples: 10}
-		w := worldOf(t, s)
-		w.now = w.now.Add(10 * time.Minute)
-		for i := range 5 { // gone in 200 s
-			w.do(store.Op{Kind: store.OpObserve, Observed: []store.Observed{{Limit: w.p.spec.Limits[0].Name, Size: 5000, Remaining: 4000 - 80*int64(i), ResetIn: -1}}})
-			w.now = w.now.Add(4 * time.Second)
-		}
-		for range 109 { // until too few samples are left
-			w.now = w.now.Add(time.Second)
-			if look {
-				w.p.Snapshot(w.now)
-			}
-		}
-		for range 20 {
-			if w.ask("batch", 2, 0, 1).State == store.Granted {
-				granted++
-			}
-		}
-		return granted
-	}
-	if with, without := run(true), run(false); with != without {
-		t.Errorf("%d are granted with somebody looking, %d without", with, without)
-	}
-}

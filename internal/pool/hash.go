@@ -45,13 +45,12 @@ func (p *Pool) SetRules(n int) error {
 	return nil
 }
 
-// HashDecisions makes every Step and Serve update the hash from now on. It costs some nanoseconds for each operation.
+// HashDecisions makes every Apply and Serve update the hash from now on. It costs some nanoseconds for each operation.
 func (p *Pool) HashDecisions() { p.hashing = true }
 
 // Hash returns a hash of all decisions so far: the result of each operation, and of each waiting request that was decided
 // without one, in order. It does not depend on how records are stored, nor on steps that decide nothing. Two pools that
-// applied the same operations have the same hash, or have decided differently. Apply does not update
-// it: see HashDecisions.
+// applied the same operations have the same hash, or have decided differently. See HashDecisions.
 func (p *Pool) Hash() uint64 { return p.hash }
 
 // hashStep adds the decisions of a step to the hash.

@@ -144,20 +144,19 @@ func (p *Pool) unsent(tk *ticket) {
 	}
 }
 
-// judged counts the outcome of a request.
-func (p *Pool) judged(tk *ticket, v store.Verdict) {
-	pd := p.noted(tk)
+// countOutcome counts the outcome of a request.
+func (p *Pool) countOutcome(tk *ticket, v store.Verdict) {
 	switch v {
 	case store.VerdictThrottled, store.VerdictExhausted:
 		p.callerFor(tk).throttled++
 		p.callers.total.throttled++
 		p.last429 = p.now
 		p.history.refused(p.now)
-		if pd != nil {
+		if pd := p.noted(tk); pd != nil {
 			pd.refused++
 		}
 	case store.VerdictOverloaded, store.VerdictBilling, store.VerdictError, store.VerdictUnreachable:
-		if pd != nil {
+		if pd := p.noted(tk); pd != nil {
 			pd.failed++
 		}
 	}
@@ -185,6 +184,11 @@ func (p *Pool) noted(tk *ticket) *period {
 // agents share one period per model. Otherwise the history would hold only that minute, and every request would replace
 // a period.
 func (p *Pool) periodOf(rec *caller, model int32, at uint32) int32 {
+	if i := int32(rec.note); i != 0 {
+		if pd := p.history.periods.At(i); pd.name == rec.name && pd.minute == at && pd.model == model {
+			return i
+		}
+	}
 	i, crowded := p.findPeriod(rec, int32(rec.note), model, at)
 	if i == 0 && p.history.full(at) {
 		rec = &p.callers.total

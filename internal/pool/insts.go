@@ -169,17 +169,26 @@ func (p *Pool) ring(in *inst) *meter.Ring {
 	return p.rings.At(in.ring)
 }
 
-// instOf returns the meter of a limit for who, and creates it if needed. If the limit has too many meters, it returns the
-// crowd's.
+// instOf returns the meter of a limit for who, and creates it if needed.
 func (p *Pool) instOf(limit int, who *names) int32 {
 	per := p.spec.Limits[limit].Per
 	if per == 0 {
 		return p.unscoped[limit].inst
 	}
-	scope := scoped(who, per)
+	if name := who.sole(per); name != 0 { // the usual case
+		if i := p.ownOf(limit, name); i != 0 {
+			return i
+		}
+	}
+	return p.instFor(limit, scoped(who, per))
+}
+
+// instFor is instOf for a scope. If the limit has too many meters, it returns the crowd's.
+func (p *Pool) instFor(limit int, scope names) int32 {
 	if i := p.findInst(limit, scope); i != 0 {
 		return i
 	}
+	per := p.spec.Limits[limit].Per
 	p.sweepSome(2)
 	if p.crowded(limit) {
 		if i := p.crowd[limit]; i != 0 {

@@ -22,7 +22,7 @@ func (p *Pool) observe(op *store.Op) {
 		p.countAnswer(who.model, op)
 		p.learn(op, who, p.now, nil)
 		if !op.Force {
-			p.judge(op, who, p.since(op.Scope, who), 0)
+			p.pausesAnswered(op, who, p.since(op.Scope, who), 0)
 			if op.Verdict == store.VerdictThrottled {
 				p.unbrief(&who)
 			}
@@ -110,7 +110,7 @@ func (p *Pool) sample(in *inst, d *meter.Def, r *meter.Ring, remaining, own int6
 	}
 	st := p.stockOf(in)
 	st.breaker.Sample(p.rule(), p.now, remaining, in.Held+own)
-	p.judgeStock(st, in, in.Room(d, r))
+	st.breaker.Judge(p.rule(), p.now, in.Hi, max(in.Room(d, r), 0))
 }
 
 // cost returns the amount that a ticket takes from a limit. A nil ticket takes 0.

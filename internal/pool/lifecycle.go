@@ -122,7 +122,7 @@ func (p *Pool) renew(i int) {
 	if op.TTL > 0 && op.TTL <= store.MaxTTL {
 		tk.ttl = op.TTL.Microseconds()
 	}
-	if p.fits(tk) && p.pausesAllow(tk.who.model, tk.who.key).OK {
+	if (view{Pool: p}).judge(tk).goes {
 		p.grant(t, tk, true)
 		p.hold(t, tk, op)
 		return
@@ -161,11 +161,14 @@ func (p *Pool) answer(op *store.Op) {
 			p.changed(c)
 		}
 	}
-	p.judged(tk, op.Verdict)
+	p.countOutcome(tk, op.Verdict)
 	p.served(op, tk.who.key)
 	p.countAnswer(tk.who.model, op)
+	if op.Verdict == store.VerdictOK && len(op.Observed) == 0 && p.firstGate == 0 {
+		return // it says nothing but that the request has arrived
+	}
 	p.learn(op, tk.who, tk.granted, tk)
-	if !op.Force && p.judge(op, tk.who, tk.granted, t) {
+	if !op.Force && p.pausesAnswered(op, tk.who, tk.granted, t) {
 		p.unexplained(tk, op.Scope&store.Shared)
 	}
 }
@@ -192,12 +195,12 @@ func (p *Pool) close(op *store.Op) {
 	if tk.state == stateSpent {
 		return
 	}
-	if tk.answered || !op.Spent {
+	if len(op.Amounts) > 0 && (tk.answered || !op.Spent) {
 		p.settle(tk, op.Amounts)
 	}
 	if !tk.answered {
 		p.pausesLost(t, tk, false)
-		if op.Spent || p.strictly(tk) {
+		if op.Spent || p.anyStrict && p.strictly(tk) {
 			p.spend(t, tk)
 			return
 		}
@@ -217,7 +220,7 @@ func (p *Pool) usedOf(used []store.Amount, limit int) (n int64, ok bool) {
 
 // settle corrects charges to the amounts used. Where they are not known, the estimate stands.
 func (p *Pool) settle(tk *ticket, used []store.Amount) {
-	if len(used) == 0 || len(used) > store.MaxAmounts {
+	if len(used) > store.MaxAmounts {
 		return
 	}
 	var before order.Costs
@@ -301,9 +304,6 @@ func (p *Pool) changed(c *charge) bool {
 
 // strictly reports whether a ticket has charges with a strict guard that no answer has bound.
 func (p *Pool) strictly(tk *ticket) bool {
-	if !p.anyStrict {
-		return false
-	}
 	for k := range tk.n {
 		if c := &tk.charges[k]; p.defs[c.limit].Guard == meter.Strict && c.Mode == meter.Held {
 			return true

@@ -113,7 +113,7 @@ func (c *proc) catchUp(f *fleet) {
 		c.load(f.p)
 	}
 	for _, m := range c.missed {
-		c.rep.Step(store.Time(m.at), m.ops)
+		c.rep.Apply(store.Time(m.at), m.ops)
 	}
 	c.missed = nil
 }
@@ -125,10 +125,10 @@ func (f *fleet) apply(ops ...store.Op) []store.Op {
 		if c.cut {
 			c.missed = append(c.missed, moment{f.now, copied})
 		} else {
-			c.rep.Step(store.Time(f.now), copied)
+			c.rep.Apply(store.Time(f.now), copied)
 		}
 	}
-	f.p.Step(store.Time(f.now), ops)
+	f.p.Apply(store.Time(f.now), ops)
 	return ops
 }
 

@@ -217,9 +217,9 @@ func (p *Pool) holding(id store.ID) bool {
 	return false
 }
 
-// judge updates pauses with the verdict on a request that was granted at granted. It reports whether this is the first
+// pausesAnswered tells pauses the outcome of a request that was granted at granted. It reports whether this is the first
 // refusal of a pause. Later ones, of probes, say nothing new about the ledger.
-func (p *Pool) judge(op *store.Op, who names, granted int64, t int32) bool {
+func (p *Pool) pausesAnswered(op *store.Op, who names, granted int64, t int32) bool {
 	hint := op.RetryAfter.Microseconds()
 	switch op.Verdict {
 	case store.VerdictOK:

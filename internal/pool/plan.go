@@ -5,19 +5,29 @@ func (p *Pool) pacesPlan(in *inst, class uint8) bool {
 	return class > 0 && p.spec.Pace && p.spec.Limits[in.limit].Plan
 }
 
+// usedOf returns what a class has used of a stock in its current window.
+func (v view) usedOf(in *inst, class uint8) int64 {
+	if !v.whole {
+		return v.Pool.stockOf(in).used[class]
+	}
+	st := *v.stocks.At(in.extra) // a copy, as in stockOf
+	st.turn(in)
+	return st.used[class]
+}
+
 // hasPerson reports whether an agent of the highest class is live, or has used this window or another subscription window
 // of the ticket. If that agent used the plan this week, it is expected to come back.
-func (p *Pool) hasPerson(tk *ticket, in *inst) bool {
-	if p.alive(0) || p.stockOf(in).used[0] > 0 {
+func (v view) hasPerson(tk *ticket, in *inst) bool {
+	if v.alive(0) || v.usedOf(in, 0) > 0 {
 		return true
 	}
 	for k := range tk.n {
 		c := &tk.charges[k]
-		if !p.spec.Limits[c.limit].Plan {
+		if !v.spec.Limits[c.limit].Plan {
 			continue
 		}
-		other := p.insts.At(c.inst)
-		if other.Hi > p.now && p.stockOf(other).used[0] > 0 {
+		other := v.insts.At(c.inst)
+		if other.Hi > v.now && v.usedOf(other, 0) > 0 {
 			return true
 		}
 	}

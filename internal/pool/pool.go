@@ -1,10 +1,8 @@
 // Package pool is the state machine of a pool. It decides which requests are granted, charges them to limits, queues
 // the others, and handles pauses, leases and members.
 //
-// A store calls Step with a batch of operations and the current time. Nothing here reads a clock. The same code runs for
-// every store. All state is flat records in slabs, see package flat.
-//
-// Apply handles every case. Step takes a short way with the same outcome where nothing waits, see single.go.
+// A store calls Apply with a batch of operations and the current time. Nothing here reads a clock. The same code runs for
+// every store. All state is flat records in slabs, see package flat. Whether a request may go is decided in judge.go.
 package pool
 
 import (
@@ -63,6 +61,8 @@ type Pool struct {
 	knownParts int64 // revision of parts that defs have
 
 	replica
+
+	judging
 
 	batch   []store.Op // being applied, or applied last
 	decided []store.ID // waiting tickets decided in this step that no op asked about
@@ -251,6 +251,9 @@ func (p *Pool) anyKnown() bool {
 func (p *Pool) Apply(now store.Time, ops []store.Op) {
 	p.begin(now, len(ops) > 0)
 	p.carryOut(ops)
+	if p.hashing {
+		p.hashStep(ops)
+	}
 }
 
 // begin moves the pool to time now: it expires tickets and drops stale pauses. heard says that the step has operations.
@@ -303,8 +306,8 @@ func (p *Pool) carryOut(ops []store.Op) {
 // Now returns the time of the latest step.
 func (p *Pool) Now() store.Time { return store.Time(p.now) }
 
-// Serve is Step without operations, for when time has passed.
-func (p *Pool) Serve(now store.Time) { p.Step(now, nil) }
+// Serve is Apply without operations, for when time has passed.
+func (p *Pool) Serve(now store.Time) { p.Apply(now, nil) }
 
 // Decided returns the waiting tickets that the last step granted or ended and that none of its ops asked about. The
 // slice is valid until the next step.
@@ -394,7 +397,7 @@ func (p *Pool) conclude(op *store.Op) bool {
 	if op.Kind == store.OpAcquire && op.Wait < 0 && !full {
 		return false // it waits without a deadline; a poll says why
 	}
-	reason, least := p.why(t)
+	_, reason, least := p.why(t)
 	r.Reason = reason
 	switch {
 	case full:

@@ -64,7 +64,7 @@ func (p *Pool) Next() store.ID {
 // dismisses. It reports whether another pass is needed.
 func (p *Pool) serveOne() bool {
 	p.wake = 0
-	p.claims++ // claims of earlier passes are void
+	p.claims = max(p.claims+1, 1) // claims of earlier passes are void; 0 is no pass
 	again := false
 	heads := p.queue.Heads(p.strict(), p.policed != 0)
 	highest := p.findRival(heads)
@@ -77,47 +77,58 @@ func (p *Pool) serveOne() bool {
 		}
 		t := p.queue.Ticket(h.Waiter)
 		tk := p.tickets.At(t)
-		if v := p.pausesAllow(tk.who.model, tk.who.key); !v.OK {
-			p.wakeFor(t, v.Next)
-			p.queue.Held(h)
-			again = p.passOn(tk) || again
-			continue
-		}
-		if limit := p.tooBig(tk); limit >= 0 {
-			p.dismiss(t, tk, limit)
+		v := view{Pool: p, pass: p.claims}.judge(tk)
+		switch {
+		case v.goes:
+			p.admit(t)
 			return true
-		}
-		if on, at := p.lacksOwn(tk); on != 0 {
-			p.queue.Park(h.Waiter, on, at)
+		case v.holdsUp == nobody:
+			p.dismiss(t, tk, int(v.limit))
+			return true
+		case v.holdsUp == ownScope:
+			p.queue.Park(h.Waiter, v.on, v.again)
 			tk.parked = true
+			tk.lacked |= v.lacks
 			return true
-		}
-		if at := p.keptFromAny(tk); at != 0 {
-			p.wakeFor(t, min(at, p.now+lookAgain))
-			p.queue.Held(h)
-			again = p.passOn(tk) || again
-			continue // other classes may still go
-		}
-		if at := p.lacksShared(tk); at != 0 {
-			if p.policed != 0 { // once a policy keeps room from it, others may overtake it
-				at = min(at, p.now+lookAgain)
-			}
-			p.wakeFor(t, at)
+		case v.holdsUp == itsClass:
+			p.holdClass(tk, v.kept)
+			p.wakeFor(t, v.again)
+			p.queue.Held(h) // other classes may still go
+		default:
+			p.wakeFor(t, v.again)
+			tk.lacked |= v.lacks
 			p.claim(tk)
 			p.queue.Close(h, p.claims)
 			p.limitsBind(&tk.who)
-			again = p.passOn(tk) || again
-			continue
 		}
-		p.admit(t)
-		return true
+		again = p.passOn(tk) || again
 	}
 	return again
 }
 
-// lookAgain is the longest time between two checks of a request that a policy holds back. Several classes and meters
-// decide when it may go, so no exact time can be computed.
-const lookAgain = 10_000_000
+// holdClass records for the rest of the pass that policies hold back a ticket and those of its class behind it.
+func (p *Pool) holdClass(tk *ticket, found []kept) {
+	for i := range found {
+		f := &found[i]
+		in := p.insts.At(tk.charges[f.charge].inst)
+		in.begin(p.claims)
+		switch f.code {
+		case 0: // it is held up by an earlier one
+			continue
+		case store.CodePace, store.CodeBreaker:
+			in.kept |= ^uint8(1) // all classes but the highest
+		default:
+			in.kept |= 1 << tk.class
+		}
+		p.wakeAt(f.until) // requests behind it may be held back by this alone
+		if f.soon != 0 {
+			p.wakeAt(f.soon)
+		}
+		if f.presses {
+			p.stockOf(in).breaker.Press(f.until) // the request is not judged again before
+		}
+	}
+}
 
 // findRival sets rival to the first ticket of the highest class that no pause holds, and returns its index in heads.
 func (p *Pool) findRival(heads []order.Head) int {
@@ -151,18 +162,6 @@ func (p *Pool) passOn(tk *ticket) (any bool) {
 	return any
 }
 
-// tooBig returns a limit that has become smaller than the request, or -1. Such a request would wait forever, and block
-// all requests behind it that need the limit.
-func (p *Pool) tooBig(tk *ticket) int {
-	for k := range tk.n {
-		c := &tk.charges[k]
-		if in := p.insts.At(c.inst); in.Cap > 0 && c.Amount > in.Cap {
-			return int(c.limit)
-		}
-	}
-	return -1
-}
-
 // dismiss refuses a waiting request that can never go.
 func (p *Pool) dismiss(t int32, tk *ticket, limit int) {
 	if tk.op > 0 {
@@ -172,63 +171,6 @@ func (p *Pool) dismiss(t int32, tk *ticket, limit int) {
 	}
 	p.leaveQueue(tk)
 	p.end(t, tk)
-}
-
-// lacksOwn returns the first meter of an unshared limit that has no room for the ticket, or that an earlier request is
-// parked on, and when the meter will have room. It returns 0 if there is none.
-func (p *Pool) lacksOwn(tk *ticket) (on int32, at int64) {
-	for k := range tk.n {
-		c := &tk.charges[k]
-		if p.shared&(1<<c.limit) != 0 {
-			continue
-		}
-		in, d, r := p.touchCharge(c)
-		if p.queue.ParkedBefore(tk.waiter, c.inst) {
-			return c.inst, meter.Never // until the earlier request goes
-		}
-		if in.room(d, r, c.Amount) < c.Amount {
-			tk.lacked |= 1 << c.limit
-			return c.inst, in.readyAt(d, r, p.now, c.Amount)
-		}
-	}
-	return 0, 0
-}
-
-// lacksShared notes the shared limits that have no room for the ticket beside the claims of earlier requests. It returns
-// 0 if all have room, and otherwise when time alone could make room.
-func (p *Pool) lacksShared(tk *ticket) (at int64) {
-	for k := range tk.n {
-		c := &tk.charges[k]
-		if p.shared&(1<<c.limit) == 0 {
-			continue
-		}
-		in, d, r := p.touchCharge(c)
-		claimed := in.claimed(p.claims)
-		if in.room(d, r, c.Amount)-claimed >= c.Amount {
-			continue
-		}
-		tk.lacked |= 1 << c.limit
-		ready := int64(meter.Never) // when the requests ahead go, the queue is served again
-		switch {
-		case claimed == 0:
-			ready = in.readyAt(d, r, p.now, c.Amount)
-		case claimed < everything:
-			ready = in.ReadyAt(d, r, p.now, claimed+c.Amount)
-		}
-		at = max(at, ready)
-	}
-	return at
-}
-
-// everything is a claim that leaves no room to the requests behind.
-const everything = 2 * store.MaxAmount
-
-// claimed returns what requests have claimed of a meter in this pass.
-func (in *inst) claimed(pass uint32) int64 {
-	if in.pass != pass {
-		return 0
-	}
-	return in.claim
 }
 
 // begin clears the claims and marks of earlier passes.
@@ -307,41 +249,36 @@ func depends(in *inst, d *meter.Def, r *meter.Ring, now, amount int64) bool {
 
 // why explains why a ticket waits and estimates when it will go. The time is 0 if it depends on other requests. least is
 // a time before which it cannot go in any case.
-func (p *Pool) why(t int32) (reason store.Reason, least int64) {
+func (p *Pool) why(t int32) (v *verdict, reason store.Reason, least int64) {
 	tk := p.tickets.At(t)
+	v = view{Pool: p, whole: true}.judge(tk)
 	code, on := store.CodeOrder, -1
-	policy, policyOn := store.CodeNone, -1
 	at, unknown := p.now, false
 	full := int64(0) // when the limits have room, if only time passes
 	ahead := p.queue.Ahead(tk.waiter, p.policed != 0)
 	for k := range tk.n {
 		c := &tk.charges[k]
-		in, d, ring := p.touchCharge(c)
+		in, d, ring := p.meterOf(c)
 		before := order.Share(in.queued-c.Amount, ahead)
 		if e := p.estimate(in, d, ring, before, c.Amount); e > at || on < 0 && tk.lacked&(1<<c.limit) != 0 {
 			at, on = max(at, e), int(c.limit)
 		}
 		full = max(full, p.forecast(in, d, ring, before, c.Amount))
-		if in.room(d, ring, c.Amount) < c.Amount {
+		if v.lacks&(1<<c.limit) != 0 {
 			code = store.CodeLimit
 			if on < 0 { // the time is unknown, but the limit is not
 				on = int(c.limit)
 			}
-			if depends(in, d, ring, p.now, c.Amount) {
-				unknown = true
-			}
-		}
-		if keeps, until := p.keptFrom(tk, c, in, d, ring); keeps != 0 {
-			policy, policyOn, at = keeps, int(c.limit), max(at, until)
+			unknown = unknown || depends(in, d, ring, p.now, c.Amount)
 		}
 	}
-	if policy != 0 {
-		code, on, unknown = policy, policyOn, false
+	for i := range v.kept {
+		code, on, unknown = v.code, int(v.limit), false
+		at = max(at, v.kept[i].until)
 	}
-	v := p.pausesAllow(tk.who.model, tk.who.key)
-	if !v.OK && (v.Phase != pause.Ramping || v.At >= at && !unknown) { // otherwise the ramp is over before the rest
-		code, unknown = holdCode(v.Phase), false
-		at = max(at, v.At)
+	if ph := &v.pause; !ph.OK && (ph.Phase != pause.Ramping || ph.At >= at && !unknown) { // otherwise the ramp is over before the rest
+		code, unknown = holdCode(ph.Phase), false
+		at = max(at, ph.At)
 	}
 	if at >= meter.Never {
 		at, unknown = p.now, true
@@ -353,5 +290,5 @@ func (p *Pool) why(t int32) (reason store.Reason, least int64) {
 	if until := max(at, full); until > p.now && until < meter.Never && !unknown {
 		reason.At = store.Time(until)
 	}
-	return reason, at
+	return v, reason, at
 }

@@ -96,7 +96,7 @@ func (p *Pool) CutOff(now store.Time, c *CutOff) (*Share, error) {
 			m.at, m.ops = int64(now), m.ops[:1]
 		}
 		s.pool.renumber(m.ops[0].ID, 0)
-		s.pool.Step(store.Time(m.at), m.ops)
+		s.pool.Apply(store.Time(m.at), m.ops)
 	}
 	for i := range own.past {
 		id := own.past[i].ops[0].ID
@@ -394,7 +394,7 @@ func undated(now int64, e *store.Op) store.Op {
 func (s *Share) step(now int64, op *store.Op) {
 	ops := []store.Op{op.Clone()}
 	ops[0].Observed = nil
-	s.pool.Step(store.Time(now), ops)
+	s.pool.Apply(store.Time(now), ops)
 	s.note()
 	op.Result = ops[0].Result
 	switch r := &op.Result; {
@@ -429,8 +429,8 @@ func (s *Share) Know(now store.Time, op *store.Op) {
 
 // both carries out what the log knows, or will be told.
 func (s *Share) both(now int64, ops []store.Op) {
-	s.known.Step(store.Time(now), slices.Clone(ops))
-	s.pool.Step(store.Time(now), ops)
+	s.known.Apply(store.Time(now), slices.Clone(ops))
+	s.pool.Apply(store.Time(now), ops)
 	s.note()
 }
 
@@ -494,7 +494,7 @@ func (s *Share) sort(now int64) {
 	s.early, s.due = nil, meter.Never
 	for id, e := range s.queued {
 		if now > s.until(&e) { // it waits for the log
-			s.pool.Step(store.Time(now), []store.Op{{Kind: store.OpCancel, ID: id}})
+			s.pool.Apply(store.Time(now), []store.Op{{Kind: store.OpCancel, ID: id}})
 			delete(s.queued, id)
 			s.note()
 			waits = append(waits, e)

@@ -40,9 +40,9 @@ func (m *cutMember) want(ttl time.Duration, amount int64) store.Op {
 // charge has the pool grant a request of the member; it is answered and closed at over, if that is later.
 func (m *cutMember) charge(granted, over time.Duration, ttl time.Duration, amount int64) store.ID {
 	op := m.want(ttl, amount)
-	m.p.Step(at(granted), []store.Op{op})
+	m.p.Apply(at(granted), []store.Op{op})
 	if over > granted {
-		m.p.Step(at(over), arrives(op.ID))
+		m.p.Apply(at(over), arrives(op.ID))
 	}
 	return op.ID
 }

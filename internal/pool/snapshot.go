@@ -11,7 +11,8 @@ import (
 	"github.com/sluicehq/sluice/store"
 )
 
-// Snapshot returns the state of the pool at time now. While no request waits, it also expires tickets.
+// Snapshot returns the state of the pool at time now. At the time of the latest step it changes no decision: it lets happen
+// in meters what time has brought by then. Later it also expires tickets while no request waits, see View.
 func (p *Pool) Snapshot(now store.Time) store.Snapshot {
 	p.now = max(p.now, int64(now))
 	if p.queue.Len() == 0 {
@@ -41,10 +42,11 @@ func (p *Pool) Snapshot(now store.Time) store.Snapshot {
 	holders := holding{pool: p}
 	s.Limits = p.limitStates(&holders)
 	s.Light = p.poolLight()
-	s.Agents = p.agentStates()
+	byName := p.callersByName()
+	s.Agents = p.agentStates(byName)
 	s.Members = p.memberStates()
 	s.Gates = p.gateStates()
-	s.Callers = p.callerStates()
+	s.Callers = p.callerStates(byName)
 	s.Queue = p.waiterStates(&holders)
 	return s
 }
@@ -156,7 +158,7 @@ func (p *Pool) limitStates(holders *holding) []store.LimitState {
 			l.Widened, l.Cut = r.Slack > d.Slack, r.Cut
 		}
 		if p.shared&(1<<in.limit) != 0 && in.IsStock(d) && p.spec.Breaker.Samples > 0 {
-			b := p.stockOf(in).breaker // a copy: reading the state must not change it
+			b := &(view{Pool: p, whole: true}).stockOf(in).breaker
 			b.Judge(p.rule(), p.now, in.Hi, max(in.Room(d, r), 0))
 			l.Breaker = store.BreakerState{Tripped: b.Tripped, Samples: b.Samples(), Gone: store.Time(b.Gone)}
 		}
@@ -238,17 +240,24 @@ func (p *Pool) gateStates() []store.PauseState {
 	return list
 }
 
-func (p *Pool) callerStates() []store.Caller {
-	list := slices.Grow([]store.Caller(nil), p.callers.recs.Len())
-	for i := int32(1); i < p.callers.recs.End(); i++ {
-		if c := p.callers.recs.At(i); c.name != 0 {
-			list = append(list, store.Caller{Agent: p.names.Text(c.name), Counters: c.counters()})
-		}
+// callerStates lists the callers that sent most, at most store.MaxListed.
+func (p *Pool) callerStates(byName []namedCaller) []store.Caller {
+	type place struct {
+		sent int64
+		at   int // in byName
 	}
-	slices.SortFunc(list, func(a, b store.Caller) int {
-		return cmp.Or(cmp.Compare(b.Sent, a.Sent), cmp.Compare(a.Agent, b.Agent))
-	})
-	return list[:min(len(list), store.MaxListed)]
+	order := make([]place, len(byName))
+	for i, n := range byName {
+		order[i] = place{p.callers.recs.At(n.rec).sent, i}
+	}
+	slices.SortFunc(order, func(a, b place) int { return cmp.Or(cmp.Compare(b.sent, a.sent), cmp.Compare(a.at, b.at)) })
+	order = order[:min(len(order), store.MaxListed)]
+	list := make([]store.Caller, len(order))
+	for i, o := range order {
+		n := byName[o.at]
+		list[i] = store.Caller{Agent: n.name, Counters: p.callers.recs.At(n.rec).counters()}
+	}
+	return list
 }
 
 // waiterStates lists the queue in order, with the expected time of each grant.
@@ -258,7 +267,7 @@ func (p *Pool) waiterStates(holders *holding) []store.Waiter {
 	var behind [4]int64         // number of requests ahead that a pause holds, by phase
 	for i, l := range p.queue.List(p.strictFrom(pause.Paused), store.MaxListed, func(t int32) order.Costs { return p.costs(p.tickets.At(t)) }) {
 		tk := p.tickets.At(l.Ticket)
-		r, _ := p.why(l.Ticket)
+		v, r, _ := p.why(l.Ticket)
 		at, unknown := p.now, false
 		var heldBy []string
 		var until store.Time // of what holds it
@@ -275,13 +284,13 @@ func (p *Pool) waiterStates(holders *holding) []store.Waiter {
 			at = max(at, p.forecast(in, d, ring, before[c.inst], c.Amount))
 			before[c.inst] += c.Amount
 		}
-		if v := p.pausesAllow(tk.who.model, tk.who.key); !v.OK {
-			if behind[v.Phase] == 0 { // it will be the probe
-				at = max(at, v.Next)
+		if ph := &v.pause; !ph.OK {
+			if behind[ph.Phase] == 0 { // it will be the probe
+				at = max(at, ph.Next)
 			} else {
-				at = max(at, v.At+pause.Behind(behind[v.Phase]))
+				at = max(at, ph.At+pause.Behind(behind[ph.Phase]))
 			}
-			behind[v.Phase]++
+			behind[ph.Phase]++
 		}
 		if r.Code >= store.CodeLight && r.Code <= store.CodeBreaker { // a policy holds it back
 			at = max(at, int64(r.At))

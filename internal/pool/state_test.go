@@ -75,7 +75,7 @@ func (m *move) applyTo(p *Pool) []store.Op {
 		_ = p.Reform(spec, false)
 	}
 	ops := slices.Clone(m.ops)
-	p.Step(m.now, ops)
+	p.Apply(m.now, ops)
 	return ops
 }
 

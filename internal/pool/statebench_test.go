@@ -33,12 +33,12 @@ func newCrowd(tb testing.TB, n int, own bool) *Pool {
 			op := store.Op{Kind: store.OpAcquire, ID: store.ID{Session: session}, Agent: agent, Model: fmt.Sprintf("model-%d", i%5), TTL: time.Hour, Wait: -1}
 			op.Amounts = []store.Amount{{Unit: "requests", N: int64(1 + k)}, {Unit: "tokens", N: int64(1 + k)}}
 			ops := []store.Op{op, {Kind: store.OpHeartbeat, ID: op.ID, Agent: agent, User: "user", Machine: fmt.Sprintf("machine-%d", i%50), TTL: time.Hour}}
-			p.Step(now, ops)
+			p.Apply(now, ops)
 			if ops[0].Result.State != store.Granted || ops[1].Result.State != store.Granted {
 				tb.Fatalf("%+v", ops)
 			}
 			if k < 2 {
-				p.Step(now.Add(time.Millisecond), []store.Op{{Kind: store.OpAnswer, ID: ops[0].ID, Verdict: store.VerdictOK}, {Kind: store.OpClose, ID: ops[0].ID}})
+				p.Apply(now.Add(time.Millisecond), []store.Op{{Kind: store.OpAnswer, ID: ops[0].ID, Verdict: store.VerdictOK}, {Kind: store.OpClose, ID: ops[0].ID}})
 			}
 		}
 	}
@@ -88,12 +88,12 @@ func BenchmarkHash(b *testing.B) {
 				now += 100
 				ops[0] = store.Op{Kind: store.OpAcquire, ID: store.ID{Session: 1}, Agent: "agent-1", Model: "model-1", TTL: time.Minute, Wait: -1}
 				ops[0].Amounts = asked
-				p.Step(now, ops[:])
+				p.Apply(now, ops[:])
 				id := ops[0].ID
 				ops[0] = store.Op{Kind: store.OpAnswer, ID: id, Verdict: store.VerdictOK}
-				p.Step(now, ops[:])
+				p.Apply(now, ops[:])
 				ops[0] = store.Op{Kind: store.OpClose, ID: id}
-				p.Step(now, ops[:])
+				p.Apply(now, ops[:])
 			}
 		})
 	}

@@ -71,8 +71,26 @@ func (p *Pool) rule() policy.Rule {
 // first known window.
 func (p *Pool) stockOf(in *inst) *stock {
 	st := p.stocks.At(in.extra)
+	st.turn(in)
+	return st
+}
+
+// stockOf is the same for judge. An explanation gets a copy, because what happens to a stock depends on when it is looked
+// at: whether use from before the reset was known counts, and whether its breaker trips.
+func (v view) stockOf(in *inst) *stock {
+	if !v.whole {
+		return v.Pool.stockOf(in)
+	}
+	st := &v.stockCopy
+	*st = *v.stocks.At(in.extra)
+	st.turn(in)
+	return st
+}
+
+// turn begins the meter's current window.
+func (st *stock) turn(in *inst) {
 	if in.Hi == 0 || st.since == in.Since {
-		return st
+		return
 	}
 	var sum int64
 	for _, used := range st.used {
@@ -82,7 +100,6 @@ func (p *Pool) stockOf(in *inst) *stock {
 		st.used = [store.MaxClasses]int64{}
 	}
 	st.since = in.Since
-	return st
 }
 
 // took notes that a number of requests of a class took amount together from a shared window.
@@ -113,64 +130,47 @@ func (p *Pool) tookLess(class uint8, granted int64, in *inst, amount int64) {
 	}
 }
 
-// keptFromAny returns 0 if no policy holds a waiting request back, and otherwise when time alone will let it go. Requests
-// of its class behind it are held back too, so that a large request does not starve behind small ones.
-func (p *Pool) keptFromAny(tk *ticket) (at int64) {
-	if p.policed == 0 || tk.emergent {
-		return 0
+// isFree reports whether no policy can keep a meter from a request, which is the usual case: its size is not known, or no
+// policy applies to the flow, or the request takes only what its class may always take of a stock.
+func (v view) isFree(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) bool {
+	switch {
+	case in.Cap == 0:
+		return true
+	case !in.IsStock(d):
+		return !v.isPaced(tk, d) && !v.binds(in, d)
 	}
-	for k := range tk.n {
-		c := &tk.charges[k]
-		if p.policed&(1<<c.limit) == 0 {
-			continue
-		}
-		in, d, r := p.touchCharge(c)
-		in.begin(p.claims)
-		if in.kept&(1<<tk.class) != 0 {
-			at = meter.Never
-			continue
-		}
-		switch code, until := p.keptFrom(tk, c, in, d, r); code {
-		case 0:
-		case store.CodePace, store.CodeBreaker:
-			in.kept |= ^uint8(1) // all classes but the highest
-			at = max(at, until)
-			p.wakeAt(until) // requests behind it may be held back by this alone
-		default:
-			in.kept |= 1 << tk.class
-			at = max(at, until)
-			p.wakeAt(until)
-		}
-	}
-	return at
+	room, size := in.Room(d, r), in.Open(d, r)
+	return size-(room-c.Amount) <= policy.Part(size, v.safeOf(in, tk.class)) && v.stockOf(in).breaker.Idle()
 }
 
-// keptFrom returns the policy that holds a request back on a meter, and when that ends if only time passes. It returns 0
-// if none does. The meter has been touched.
-func (p *Pool) keptFrom(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) (store.Code, int64) {
+// isPaced reports whether a request has to leave the highest class its pace on a rolling window.
+func (v view) isPaced(tk *ticket, d *meter.Def) bool {
+	return d.Kind == meter.Rolling && tk.class > 0 && v.spec.Pace && v.alive(0)
+}
+
+// keptFrom returns what a policy keeps from a request on a meter that is not free to it. Its code is 0 if none does.
+func (v view) keptFrom(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) kept {
 	switch {
-	case p.policed&(1<<c.limit) == 0 || tk.emergent || in.Cap == 0:
-		return 0, 0
 	case in.IsStock(d):
-		return p.keptOfStock(tk, c, in, d, r)
-	case d.Kind == meter.Rolling && tk.class > 0 && p.spec.Pace && p.alive(0) && !p.rivalWants(c.inst):
-		if at := p.paces.At(in.extra).Allow(p.now, c.Amount, in.Cap, d.Window); at > p.now {
-			return store.CodePace, min(at, p.deathOf(0))
+		return v.keptOfStock(tk, c, in, d, r)
+	case v.isPaced(tk, d) && !v.rivalWants(c.inst):
+		if at := v.paces.At(in.extra).Allow(v.now, c.Amount, in.Cap, d.Window); at > v.now {
+			return kept{code: store.CodePace, until: min(at, v.deathOf(0))}
 		}
 	}
-	if p.binds(in, d) {
-		return p.keptOfFlow(tk, c, in, d, r)
+	if v.binds(in, d) {
+		return v.keptOfFlow(tk, c, in, d, r)
 	}
-	return 0, 0
+	return kept{}
 }
 
 // rivalWants reports whether a request of the highest class waits for the same meter, behind the current one. Then the
 // highest class has had its share, and pacing the others would give it more.
-func (p *Pool) rivalWants(inst int32) bool {
-	if p.rival == 0 {
+func (v view) rivalWants(inst int32) bool {
+	if v.rival == 0 {
 		return false
 	}
-	tk := p.tickets.At(p.rival)
+	tk := v.tickets.At(v.rival)
 	for k := range tk.n {
 		if tk.charges[k].inst == inst {
 			return true
@@ -180,13 +180,13 @@ func (p *Pool) rivalWants(inst int32) bool {
 }
 
 // keptOfFlow is keptFrom for a flow, on which only the light can hold requests back.
-func (p *Pool) keptOfFlow(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) (store.Code, int64) {
+func (v view) keptOfFlow(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) kept {
 	size := in.Open(d, r)
-	floor := min(policy.Part(size, p.threshold(tk.class)), size-c.Amount)
+	floor := min(policy.Part(size, v.threshold(tk.class)), size-c.Amount)
 	if floor <= 0 || in.Room(d, r)-c.Amount >= floor {
-		return 0, 0
+		return kept{}
 	}
-	return store.CodeLight, in.ReadyAt(d, r, p.now, c.Amount+floor)
+	return kept{code: store.CodeLight, until: in.ReadyAt(d, r, v.now, c.Amount+floor)}
 }
 
 // threshold returns the part of a limit that the light makes a class leave, in thousandths.
@@ -199,86 +199,75 @@ func (p *Pool) threshold(class uint8) int64 {
 
 // keptOfStock is keptFrom for a stock, on which every policy applies. The largest floor counts. A floor is never larger
 // than what a request leaves right after the reset, so every request can go then.
-func (p *Pool) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) (code store.Code, at int64) {
+func (v view) keptOfStock(tk *ticket, c *charge, in *inst, d *meter.Def, r *meter.Ring) (found kept) {
 	room, size := in.Room(d, r), in.Open(d, r)
 	left := room - c.Amount
-	st := p.stockOf(in)
-	if size-left <= policy.Part(size, p.safeOf(in, tk.class)) && st.breaker.Idle() {
-		return 0, 0 // no floor is that high
-	}
+	st := v.stockOf(in)
 	highest := int64(0)
 	keep := func(why store.Code, line policy.Floor, over int64) {
-		floor := min(line.At(p.now), size-c.Amount)
+		floor := min(line.At(v.now), size-c.Amount)
 		if floor <= 0 || left >= floor {
 			return
 		}
-		at = max(at, min(line.When(p.now, max(left, 0)), over)) // below 0 it is the limit that lacks room
+		found.until = max(found.until, min(line.When(v.now, max(left, 0)), over)) // below 0 it is the limit that lacks room
 		if floor > highest {
-			code, highest = why, floor
+			found.code, highest = why, floor
 		}
 	}
 	sinking := policy.Floor{Over: d.Window, Until: in.Hi}
 	light := sinking
-	if p.lightBinds(d) {
-		light.Amount = policy.Part(size, p.threshold(tk.class))
-		if p.spec.Light.Static {
+	if v.lightBinds(d) {
+		light.Amount = policy.Part(size, v.threshold(tk.class))
+		if v.spec.Light.Static {
 			light.Over = 0
 		}
 		keep(store.CodeLight, light, in.Hi)
 	}
-	if p.spec.Reserve > 0 {
-		sinking.Amount = policy.Part(size, p.spec.Reserve)
+	if v.spec.Reserve > 0 {
+		sinking.Amount = policy.Part(size, v.spec.Reserve)
 		keep(store.CodeReserve, sinking, in.Hi)
 	}
-	if p.spec.Shares && (tk.class > 0 || !p.amber(in, d, room, size)) {
-		s := policy.Shares{Size: max(size-in.Outside, 0), Weights: p.weights, Used: st.used, Alive: p.living() | 1<<tk.class}
+	if v.spec.Shares && (tk.class > 0 || !v.amber(in, d, room, size)) {
+		s := policy.Shares{Size: max(size-in.Outside, 0), Weights: v.weights, Used: st.used, Alive: v.living() | 1<<tk.class}
 		sinking.Amount = s.Floor(int(tk.class), light.Amount)
-		keep(store.CodeShare, sinking, min(in.Hi, p.nextDeath(tk.class)))
+		keep(store.CodeShare, sinking, min(in.Hi, v.nextDeath(tk.class)))
 	}
-	if p.pacesPlan(in, tk.class) {
-		if p.hasPerson(tk, in) {
+	if v.pacesPlan(in, tk.class) {
+		if v.hasPerson(tk, in) {
 			sinking.Amount = policy.Part(size, policy.PlanPace)
 			keep(store.CodePace, sinking, in.Hi)
 		}
 		opened, eased := in.Hi-d.Window, policy.Ease(d.Window)
-		if p.now < opened+eased {
+		if v.now < opened+eased {
 			keep(store.CodePace, policy.EaseFloor(size, opened, eased), opened+eased)
 		}
 	}
-	if tk.class > 0 && p.spec.Breaker.Samples > 0 {
-		b := p.judgeStock(st, in, room)
-		if b.Tripped && !p.spec.Breaker.Open {
+	if tk.class > 0 && v.spec.Breaker.Samples > 0 {
+		b := &st.breaker
+		b.Judge(v.rule(), v.now, in.Hi, max(room, 0))
+		if b.Tripped && !v.spec.Breaker.Open {
 			keep(store.CodeBreaker, policy.Floor{Amount: b.Room, Over: max(b.Until-b.From, 1), Until: b.Until}, in.Hi)
-			if code == store.CodeBreaker {
-				b.Press(at) // the request is not checked again before at
-			}
+			found.presses = found.code == store.CodeBreaker
 		}
-		if ok, until := b.Allow(p.now); !ok {
-			p.wakeAt(until) // requests behind it may be held back by this alone
-			code, at = store.CodeBreaker, max(at, min(until, in.Hi))
+		if ok, until := b.Allow(v.now); !ok {
+			found.code, found.soon = store.CodeBreaker, until
+			found.until = max(found.until, min(until, in.Hi))
 		}
 	}
-	return code, at
+	return found
 }
 
 // amber reports whether the light stops all classes but the highest. Then shares do not hold the highest class back,
 // because the other classes could not use the rest.
-func (p *Pool) amber(in *inst, d *meter.Def, room, size int64) bool {
-	if !p.lightBinds(d) {
+func (v view) amber(in *inst, d *meter.Def, room, size int64) bool {
+	if !v.lightBinds(d) {
 		return false
 	}
-	green := policy.Floor{Amount: policy.Part(size, p.spec.Light.Green), Over: d.Window, Until: in.Hi}
-	if p.spec.Light.Static {
+	green := policy.Floor{Amount: policy.Part(size, v.spec.Light.Green), Over: d.Window, Until: in.Hi}
+	if v.spec.Light.Static {
 		green.Over = 0
 	}
-	return room < green.At(p.now)
-}
-
-// judgeStock updates the breaker of a stock for the current time and room, and returns it.
-func (p *Pool) judgeStock(st *stock, in *inst, room int64) *policy.Breaker {
-	b := &st.breaker
-	b.Judge(p.rule(), p.now, in.Hi, max(room, 0))
-	return b
+	return room < green.At(v.now)
 }
 
 // lightBinds reports whether the light holds requests back on a stock, instead of only showing a color.

@@ -20,14 +20,16 @@ func (p *Pool) served(op *store.Op, key int32) {
 		}
 	case store.VerdictNone:
 	default:
-		p.endFailuresOf(key)
+		if p.failures > 0 {
+			p.endFailuresOf(key)
+		}
 	}
 }
 
 // endFailuresOf ends the streak because a request with a key was served. A key that is paid for says nothing about one
 // that is not, as long as that one has been used lately.
 func (p *Pool) endFailuresOf(key int32) {
-	if p.failures > 0 && p.unpaid && p.unpaidKey != 0 && p.unpaidKey != key && p.now-p.failed < unpaidFor {
+	if p.unpaid && p.unpaidKey != 0 && p.unpaidKey != key && p.now-p.failed < unpaidFor {
 		return
 	}
 	p.endFailures()

@@ -180,7 +180,7 @@ func (r *Replica) operate(p *process, ops []store.Op) {
 
 // step steps the pool, and notes the requests that were decided without being asked about.
 func (r *Replica) step(at store.Time, ops []store.Op) {
-	r.pool.Step(at, ops)
+	r.pool.Apply(at, ops)
 	if decided := r.pool.Decided(); len(decided) > 0 {
 		r.decided = append(r.decided, decided...)
 	}

@@ -86,6 +86,8 @@ const (
 const (
 	// KeepEnded is how long a segment that has ended can be read.
 	KeepEnded = 10 * time.Second
+	// KeepNew is how long a new log, or a new incarnation, is kept until Keep is called.
+	KeepNew = 24 * time.Hour
 	// KeepPost is how long the position that a process has posted counts.
 	KeepPost = 2 * time.Second
 	// KeepAside is how long a damaged log is kept for those who want to look at it.
@@ -162,7 +164,7 @@ type Snapshots interface {
 	Compact(ctx context.Context, at Position, snapshot []byte) error
 
 	// Keep has the engine delete the log after a time in which nobody calls Keep, so that pools that nobody uses any more do
-	// not stay. A log for which it was never called stays. Errors are those of Read.
+	// not stay. A log for which it was never called is kept for KeepNew. Errors are those of Read.
 	Keep(ctx context.Context, at Position, unused time.Duration) error
 }
 

@@ -160,6 +160,16 @@ func (o *Origins) find(host, port string) *site {
 	return o.sites[key(strings.TrimSuffix(host, "."), port)]
 }
 
+// At returns the resource that a URL belongs to, or "" if it is not gated.
+func (o *Origins) At(u *url.URL) string {
+	_, port, _ := net.SplitHostPort(addressOf(u))
+	s := o.find(u.Hostname(), port)
+	if s == nil || s.tls != (u.Scheme == "https") {
+		return ""
+	}
+	return s.route(u.EscapedPath()).Resource
+}
+
 // route returns where a request to a path goes. The path is escaped.
 func (s *site) route(path string) proxy.Intercepted {
 	var origin Origin

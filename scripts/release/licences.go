@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/sluicehq/sluice/scripts/commit"
 )
 
 // licenceOfAll is the file in archives with the licences of everything that is linked in.
@@ -44,11 +46,11 @@ func linkedIn(ctx context.Context, system, arch string) ([]linked, error) {
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", err)
 	}
-	root, err := output(ctx, "go", "env", "GOROOT")
+	root, err := commit.Output(ctx, "go", "env", "GOROOT")
 	if err != nil {
 		return nil, err
 	}
-	version, err := output(ctx, "go", "env", "GOVERSION")
+	version, err := commit.Output(ctx, "go", "env", "GOVERSION")
 	if err != nil {
 		return nil, err
 	}

@@ -14,11 +14,11 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sluicehq/sluice/scripts/commit"
 )
 
 // tags are those of make build: TAGS in the Makefile says why.
@@ -43,8 +43,6 @@ func main() {
 	}
 }
 
-var versionForm = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$`)
-
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	version := flags.String("version", "", "such as v0.1.0; without it, the tag of this commit, else v0.0.0-REVISION")
@@ -53,12 +51,10 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	r := release{version: *version, dir: *dir}
-	if err := r.commit(ctx); err != nil {
+	r := release{dir: *dir}
+	var err error
+	if r.version, r.made, err = commit.Of(ctx, *version); err != nil {
 		return err
-	}
-	if !versionForm.MatchString(r.version) {
-		return fmt.Errorf("version %q: must be like v0.1.0 or v0.1.0-rc.1", r.version)
 	}
 	if err := os.MkdirAll(r.dir, 0o755); err != nil { //nolint:gosec // it is published
 		return err
@@ -76,39 +72,6 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	return r.checksums()
-}
-
-// commit finds out what is built, and when it was made.
-func (r *release) commit(ctx context.Context) error {
-	made, err := output(ctx, "git", "log", "-1", "--format=%ct")
-	if err != nil {
-		return err
-	}
-	seconds, err := strconv.ParseInt(made, 10, 64)
-	if err != nil {
-		return err
-	}
-	r.made = time.Unix(seconds, 0).UTC()
-	if r.version != "" {
-		return nil
-	}
-	if r.version, err = output(ctx, "git", "describe", "--tags", "--exact-match"); err == nil {
-		return nil
-	}
-	revision, err := output(ctx, "git", "rev-parse", "--short=12", "HEAD")
-	r.version = "v0.0.0-" + revision
-	return err
-}
-
-func output(ctx context.Context, name string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, name, args...)
-	var said strings.Builder
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(said.String()))
-	}
-	return strings.TrimSpace(string(out)), nil
 }
 
 // target builds for one platform: DIR/OS_ARCH/sluice, its archive, and its bill of materials.

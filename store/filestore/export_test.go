@@ -46,7 +46,7 @@ func (s *Store) Values(name string, number int) (values []uint64, where string, 
 
 // passing is what is of no consequence to the next step.
 var passing = map[string]bool{
-	"Pool.batch": true, "Pool.decided": true, "Pool.next": true, "Pool.known": true, "Names.last": true,
+	"Pool.batch": true, "Pool.decided": true, "Pool.judging": true, "Pool.next": true, "Pool.known": true, "Names.last": true,
 	"Queue.heads": true, "Queue.held": true, "Queue.unparked": true,
 }
 

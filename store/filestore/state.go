@@ -269,7 +269,7 @@ func (st *state) carryOut(c commitWord, now store.Time, ops []store.Op, size int
 	c.dirty = true
 	st.head.set(c)
 	st.store.fault("begun")
-	st.core.Step(now, ops)
+	st.core.Apply(now, ops)
 	st.store.fault("done")
 	st.count(c, now, size)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicehq/sluice/internal/replica"
+	"github.com/sluicehq/sluice/internal/sharedlog"
 	"github.com/sluicehq/sluice/internal/sleep"
 	"github.com/sluicehq/sluice/store"
 )
@@ -316,7 +317,7 @@ func (st *state) quietFor() time.Duration {
 // Pools that nobody uses any more do not stay in the engine. One is kept for keepFor, or twice its longest window, after it was
 // used, so that nothing counts any more when it goes.
 const (
-	keepFor   = 24 * time.Hour
+	keepFor   = sharedlog.KeepNew
 	keepEvery = time.Hour
 )
 

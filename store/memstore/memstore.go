@@ -225,7 +225,7 @@ func (st *state) applyLocked(h *handle, ops []store.Op) error {
 		return store.ErrClosed
 	}
 	now := st.clock.Now()
-	st.core.Step(now, ops)
+	st.core.Apply(now, ops)
 	if wake := st.core.Wake(); wake != 0 {
 		st.arm(now, wake)
 	}
@@ -381,7 +381,7 @@ func (h *handle) Snapshot(context.Context) (store.Snapshot, error) {
 	if st.closed || h.closed {
 		return store.Snapshot{}, store.ErrClosed
 	}
-	return st.core.Snapshot(st.clock.Now()), nil
+	return st.core.Snapshot(st.core.Now()), nil
 }
 
 // Foresee implements [store.Foreseer].

@@ -58,7 +58,7 @@ func (l *log) look(ctx context.Context, segment string) (h head, err error) {
 		return h, l.odd("the script returned something else")
 	}
 	if h, err = readHead(fields); errors.Is(err, sharedlog.ErrFormat) {
-		return h, &Error{kind: err, at: l.name, what: fmt.Sprintf("the log %s has the format %.20q", l.head(), fields[0]),
+		return h, &Error{kind: err, at: l.name, what: fmt.Sprintf("%s was written by another version of Sluice, in the format %.20q", l.head(), fields[0]),
 			hint: "use the same version of Sluice everywhere, or give this one a prefix of its own: ?prefix=NAME"}
 	} else if err != nil {
 		return h, l.odd("the key " + l.head() + " is damaged: it is not a hash as Sluice writes it")
@@ -325,7 +325,7 @@ func (l *log) create(ctx context.Context, now store.Time) (bool, error) {
 	}
 	incarnation := uint64(max(now, 1))
 	reply, err := l.run(ctx, createScript, []string{l.head(), l.key("s:", incarnation, 0), l.posts()},
-		format, strconv.FormatUint(incarnation, 10), rueidis.BinaryString(sharedlog.Header(0)))
+		format, strconv.FormatUint(incarnation, 10), rueidis.BinaryString(sharedlog.Header(0)), millis(sharedlog.KeepNew))
 	if err != nil {
 		return false, err
 	}

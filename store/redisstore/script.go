@@ -47,8 +47,9 @@ const forOthers = "redis.call('HSET', KEYS[1], 'v', string.rep('\\0', 40), 's', 
 // createScript begins a log with nothing, unless there is one, or survivors of one have posted.
 var createScript = newScript(`if redis.call('EXISTS', KEYS[1]) == 1 then return 'taken' end
 if redis.call('EXISTS', KEYS[3]) == 1 then return 'lost' end
-` + run + `redis.call('SET', KEYS[2], ARGV[3])
+` + run + `redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
 redis.call('HSET', KEYS[1], 'f', ARGV[1], 'incarnation', ARGV[2], 'segment', '0', 'run', run)
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
 ` + forOthers + `return 'ok'`)
 
 // compactScript begins a new segment with an uploaded snapshot and what follows it.
@@ -71,12 +72,13 @@ return 'ok'`)
 var reviveScript = newScript(`local h = redis.call('HMGET', KEYS[1], 'incarnation', 'segment')
 if (h[1] or '') ~= ARGV[1] or (h[2] or '') ~= ARGV[2] then return 'taken' end
 if redis.call('STRLEN', KEYS[3]) ~= tonumber(ARGV[7]) then return 'again' end
-redis.call('SET', KEYS[2], ARGV[5])
-redis.call('PERSIST', KEYS[3])
+redis.call('SET', KEYS[2], ARGV[5], 'PX', ARGV[10])
+redis.call('PEXPIRE', KEYS[3], ARGV[10])
 redis.call('DEL', KEYS[1], KEYS[4])
 if KEYS[5] then redis.call('DEL', KEYS[5]) end
 if KEYS[6] then redis.call('PEXPIRE', KEYS[6], ARGV[9]) end
 ` + run + `redis.call('HSET', KEYS[1], 'f', ARGV[3], 'incarnation', ARGV[4], 'segment', '0', 'snapshot', ARGV[6], 'size', ARGV[7], 'origin', ARGV[8], 'run', run)
+redis.call('PEXPIRE', KEYS[1], ARGV[10])
 ` + forOthers + `return 'ok'`)
 
 // keepScript sets when the keys of a log expire, if they are still those that the caller found.

@@ -174,7 +174,7 @@ func (l *log) Revive(ctx context.Context, from sharedlog.Position, snapshot []by
 			}
 		}
 		done, err := l.finish(ctx, reviveScript, keys, found[0], found[1], format, strconv.FormatUint(began.Incarnation, 10),
-			rueidis.BinaryString(sharedlog.Header(0)), number, strconv.Itoa(len(snapshot)), from.String(), millis(sharedlog.KeepUpload))
+			rueidis.BinaryString(sharedlog.Header(0)), number, strconv.Itoa(len(snapshot)), from.String(), millis(sharedlog.KeepUpload), millis(sharedlog.KeepNew))
 		if err != nil || done {
 			return began, err
 		}

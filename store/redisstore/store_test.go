@@ -248,7 +248,7 @@ func TestPoolsExpire(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := eternal(t, server); n != "0" {
+	if n := redisstore.Eternal(t, server); n != "0" {
 		t.Errorf("%s keys of a new pool have no end", n)
 	}
 	if _, err := server.Do(t.Context(), "FLUSHALL"); err != nil {
@@ -257,25 +257,12 @@ func TestPoolsExpire(t *testing.T) {
 	if err := p.Apply(t.Context(), []store.Op{{Kind: store.OpPoll}}); err != nil {
 		t.Fatal(err)
 	}
-	if n := eternal(t, server); n != "0" {
+	if n := redisstore.Eternal(t, server); n != "0" {
 		t.Errorf("%s keys of a pool that was lost have no end", n)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-}
-
-// eternal returns how many keys never expire.
-func eternal(t *testing.T, server *redisrun.Server) string {
-	t.Helper()
-	n, err := server.Do(t.Context(), "EVAL", "local n = 0 for _, k in ipairs(redis.call('KEYS', '*')) do if redis.call('PTTL', k) < 0 then n = n + 1 end end return n", "0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if size, err := server.Do(t.Context(), "DBSIZE"); err != nil || size == "0" {
-		t.Errorf("%s keys in all, %v", size, err)
-	}
-	return n
 }
 
 // separator returns what comes before another parameter of a URL.

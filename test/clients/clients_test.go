@@ -81,7 +81,7 @@ func suite(t *testing.T, dir, program string, args ...string) {
 	cmd.WaitDelay = built.StopWithin
 	cmd.Env = built.Env(t.TempDir(),
 		"SLUICE_URL="+closed.url, "SLUICE_TOKEN="+anyToken, "SLUICE_AGENT=tester", "TEST_LOW_TOKEN="+lowToken,
-		"TEST_OPEN_URL="+open.url, "TEST_GONE_URL="+gone.url, "TEST_SOCKET_URL="+socket)
+		"TEST_OPEN_URL="+open.url, "TEST_GONE_URL="+gone.url, "TEST_SOCKET_URL="+socket, "TEST_SLUICE="+sluiceBinary)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)

@@ -19,7 +19,9 @@ import (
 // Checkers of types and packages, as they were when the clients were last changed for them.
 var (
 	fromPyPI = []string{"build==1.6.1", "mypy==2.4.1", "pyright==1.1.414", "setuptools==84.2.1", "twine==7.0.0", "wheel==0.47.0"}
-	fromNPM  = []string{"@arethetypeswrong/cli@0.18.5", "@types/node@26.6.6", "publint@0.3.25", "typescript@7.0.2"}
+	// What adapters are for, for the checkers of types.
+	adapted = []string{"aiohttp==3.14.5", "celery==5.7.0", "httpx==0.28.1", "httpx2==2.16.2", "langchain-core==1.7.2", "litellm==1.83.0", "llama-index-core==0.14.25", "pydantic-ai-slim==2.68.0", "requests==2.34.2", "temporalio==1.35.0", "types-requests"}
+	fromNPM = []string{"@arethetypeswrong/cli@0.18.5", "@types/node@26.6.6", "publint@0.3.25", "typescript@7.0.2"}
 )
 
 // oldNode cannot require ES modules. Later ones of 20 can.
@@ -76,15 +78,16 @@ func TestPythonPackage(t *testing.T) {
 	if said := do(t, dir, "python", "-m", "build", "--no-isolation", "--outdir", "built", source); strings.Contains(strings.ToLower(said), "deprecat") {
 		t.Errorf("it builds, but says:\n%s", said)
 	}
-	wheel := found(t, dir, "built", "sluice-*.whl")
-	do(t, dir, "twine", "check", "--strict", wheel, found(t, dir, "built", "sluice-*.tar.gz"))
+	wheel := found(t, dir, "built", "sluice_gate-*.whl")
+	do(t, dir, "twine", "check", "--strict", wheel, found(t, dir, "built", "sluice_gate-*.tar.gz"))
 	do(t, dir, "pip", "install", "-q", "--no-deps", wheel)
-	info := found(t, dir, "env/lib/python3*/site-packages/sluice-*.dist-info")
+	info := found(t, dir, "env/lib/python3*/site-packages/sluice_gate-*.dist-info")
 	same(t, filepath.Join(info, "licenses", "LICENSE"), "../../LICENSE")
 	if meta := read(t, info, "METADATA"); !bytes.Contains(meta, []byte("\nLicense-Expression: Apache-2.0\n")) {
 		t.Errorf("it has no licence that tools can read:\n%s", meta)
 	}
 
+	do(t, dir, "pip", append([]string{"install", "-q", "--disable-pip-version-check"}, adapted...)...)
 	do(t, source, "mypy", "--strict", "sluice", "tests")
 	do(t, source, "pyright", "sluice", "tests")
 	do(t, types, "mypy", "--strict", "program.py")
@@ -103,7 +106,7 @@ func TestTypeScriptPackage(t *testing.T) {
 	do(t, app, "npm", "init", "-y")
 	node := "node-linux-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
 	do(t, app, "npm", append([]string{"install", "--ignore-scripts", "--no-audit", "--no-fund", tarball, node + "@" + oldNode}, fromNPM...)...)
-	same(t, filepath.Join(app, "node_modules/@sluicehq/client/LICENSE"), "../../LICENSE")
+	same(t, filepath.Join(app, "node_modules/@sluicehq/sluice/LICENSE"), "../../LICENSE")
 	tool := func(name string, args ...string) {
 		t.Helper()
 		do(t, app, filepath.Join(app, "node_modules", ".bin", name), args...)
@@ -119,7 +122,7 @@ func TestTypeScriptPackage(t *testing.T) {
 	}
 	const program = "if (new sluice.Client({ url: 'http://127.0.0.1:1' }).url !== 'http://127.0.0.1:1') process.exit(1)"
 	for _, node := range []string{"node", filepath.Join(app, "node_modules", node, "bin", "node")} {
-		do(t, app, node, "--input-type=module", "-e", "import * as sluice from '@sluicehq/client'; "+program)
-		do(t, app, node, "--input-type=commonjs", "-e", "const sluice = require('@sluicehq/client'); "+program)
+		do(t, app, node, "--input-type=module", "-e", "import * as sluice from '@sluicehq/sluice'; "+program)
+		do(t, app, node, "--input-type=commonjs", "-e", "const sluice = require('@sluicehq/sluice'); "+program)
 	}
 }

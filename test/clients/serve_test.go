@@ -34,7 +34,11 @@ resources:
   paused: {limits: [{name: inflight, concurrency: 10}]}
   throttled: {limits: [{name: inflight, concurrency: 10}]}
   hub: {provider: github, limits: [{name: inflight, concurrency: 10}]}
+  sends: {provider: openai, abort: free, limits: [{name: inflight, concurrency: 1}, {name: input, unit: input_tokens, size: 1000000/h}], guard: "off", light: "off", breaker: "off"}
+  again: {limits: [{name: inflight, concurrency: 5}], light: "off", breaker: "off"}
   models: {provider: anthropic, limits: [{name: inflight, concurrency: 10}]}
+  single: {limits: [{name: inflight, concurrency: 1}]}
+  chats: {provider: openai, abort: free, upstream: "http://chats.invalid", limits: [{name: inflight, concurrency: 100}, {name: tokens, size: 10000000/min, unit: output_tokens}], light: "off", breaker: "off", backoff: {start: 1s}}
 budgets: [{name: each, per: agent, size: 100 usd/day}]
 routes: {simple: [wide/small]}
 shares: "off"

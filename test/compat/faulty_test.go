@@ -33,7 +33,7 @@ func planted(r *Replica, p *process, ops []store.Op) {
 			panic("planted by a test")
 		case ops[i].Kind == store.OpAcquire && ops[i].Agent == "odd" && os.Getenv("DAMAGED") != "":
 			damage.Do(func() {
-				r.pool.Step(r.Now(), []store.Op{{
+				r.pool.Apply(r.Now(), []store.Op{{
 					Kind: store.OpAcquire, ID: store.ID{Session: p.id | 1, N: 1 << 40}, Agent: "nobody", TTL: time.Hour, Force: true,
 					Amounts: []store.Amount{{Unit: "requests", N: 1}},
 				}})

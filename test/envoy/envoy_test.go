@@ -158,7 +158,7 @@ func TestEnvoyTakesWhatThePageShows(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)\n```").FindAllSubmatch(page, -1)
-	if len(blocks) != 3 {
+	if len(blocks) != 4 {
 		t.Fatalf("%d blocks", len(blocks))
 	}
 	part := func(i, indent int) string {
@@ -166,10 +166,12 @@ func TestEnvoyTakesWhatThePageShows(t *testing.T) {
 		return margin + strings.ReplaceAll(string(blocks[i][1]), "\n", "\n"+margin)
 	}
 	file := filepath.Join(t.TempDir(), "envoy.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, whole, part(0, 10), part(1, 18), part(2, 2)), 0o600); err != nil {
-		t.Fatal(err)
+	for _, filter := range []int{0, 3} {
+		if err := os.WriteFile(file, fmt.Appendf(nil, whole, part(filter, 10), part(1, 18), part(2, 2)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run(t, envoy, "--mode", "validate", "-c", file)
 	}
-	run(t, envoy, "--mode", "validate", "-c", file)
 }
 
 // Two gates on one Redis give out one quota: behind Envoy the provider sees all of it and not one request more.

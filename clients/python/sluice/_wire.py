@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -10,7 +11,7 @@ import socket
 import ssl
 import threading
 import time
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 from urllib.parse import urlencode, urlsplit
 
 from ._errors import Invalid, SluiceError, TimedOut, Unavailable, problem
@@ -79,6 +80,7 @@ class Wire:
         self._closed = False
         self._prefix = ""
         self._unix = ""
+        self._netloc = ""
         if token and any(c in token for c in "\r\n\0"):
             raise ValueError("token must not contain a line break or a NUL")
         if url.startswith("unix:"):
@@ -93,7 +95,7 @@ class Wire:
         if parts.username is not None or parts.query or parts.fragment:
             raise ValueError("url must contain only an address and a path; pass a token as token=...")
         self._tls = parts.scheme == "https"
-        self._host, self._port = parts.hostname, parts.port
+        self._host, self._port, self._netloc = parts.hostname, parts.port, parts.netloc
         self._prefix = parts.path.rstrip("/")
 
     def call(
@@ -110,13 +112,7 @@ class Wire:
         may take. ``again`` allows a second try where a connection that was kept open turns out to be closed."""
         if query:
             path += "?" + urlencode(query)
-        headers = {"Accept": "application/json", "User-Agent": "sluice-python"}
-        data: Optional[bytes] = None
-        if body is not None:
-            data = json.dumps(body).encode("utf-8")
-            headers["Content-Type"] = "application/json"
-        if self._token:
-            headers["Authorization"] = "Bearer " + self._token
+        headers, data = self._message(body)
         while True:
             conn, used = self._take(self.timeout + extra)
             try:
@@ -146,6 +142,31 @@ class Wire:
             else:
                 conn.close()
             return self._read(status, got, raw)
+
+    def _message(self, body: Optional[Mapping[str, Any]]) -> Tuple[Dict[str, str], Optional[bytes]]:
+        """The headers and the body of a request."""
+        headers = {"Accept": "application/json", "User-Agent": "sluice-python"}
+        if self._token:
+            headers["Authorization"] = "Bearer " + self._token
+        if body is None:
+            return headers, None
+        headers["Content-Type"] = "application/json"
+        return headers, json.dumps(body).encode("utf-8")
+
+    def head(self, method: str, path: str, body: Optional[Mapping[str, Any]]) -> Tuple[bytes, bytes]:
+        """A request as bytes, for AsyncWire."""
+        headers, data = self._message(body)
+        headers["Host"] = "localhost" if self._unix else self._netloc
+        headers["Content-Length"] = str(len(data or b""))
+        lines = [f"{method} {self._prefix}{path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+        return "\r\n".join(lines).encode("latin-1"), data or b""
+
+    async def aconnect(self) -> Tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection for AsyncWire."""
+        if self._unix:
+            return await asyncio.open_unix_connection(self._unix, limit=1 << 20)
+        context = (self._context or ssl.create_default_context()) if self._tls else None
+        return await asyncio.open_connection(self._host, self._port or (443 if self._tls else 80), ssl=context, limit=1 << 20)
 
     def _read(self, status: int, headers: Any, raw: bytes) -> Any:
         if status >= 400:

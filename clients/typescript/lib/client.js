@@ -17,7 +17,6 @@ const defaultWait = 30_000;
 /** Asks a daemon. One client serves a whole program, and keeps its connections open. */
 class Client {
   #wire;
-  #warn;
 
   constructor({ url, token, agent, timeoutMs = 10_000, tls, onWarning } = {}) {
     if (!(timeoutMs > 0 && timeoutMs < 2 ** 30)) throw new TypeError(`timeoutMs must be above 0 and below ${2 ** 30} milliseconds, got ${timeoutMs}`);
@@ -25,7 +24,7 @@ class Client {
     const bearer = token ?? env.SLUICE_TOKEN ?? "";
     this.#wire = new Wire({ url: url || env.SLUICE_URL || DEFAULT_URL, token: bearer, timeoutMs, tls });
     this.agent = agent || env.SLUICE_AGENT || (bearer === "" ? login() : "");
-    this.#warn = onWarning ?? ((error, what) => process.emitWarning(`${what}: ${error.message}`, "SluiceWarning"));
+    this._warn = onWarning ?? ((error, what) => process.emitWarning(`${what}: ${error.message}`, "SluiceWarning"));
   }
 
   get url() {
@@ -50,7 +49,7 @@ class Client {
     };
     const ticket = new Ticket(this, await this._call("POST", "/v1/tickets", body, { extraMs: wait, signal }), explicit);
     if (signal?.aborted) {
-      await this.#end(ticket, false); // it came after nobody wanted it any more
+      await this._end(ticket, false); // it came after nobody wanted it any more
       throw signal.reason;
     }
     return ticket;
@@ -62,7 +61,7 @@ class Client {
     try {
       return await fn(ticket);
     } finally {
-      await this.#end(ticket, ticket.sent);
+      await this._end(ticket, ticket.sent);
     }
   }
 
@@ -92,7 +91,7 @@ class Client {
       body.agent = how.agent || this.agent || undefined;
       await this._call("POST", "/v1/dead-letters", body, {});
     } catch (e) {
-      this.#warn(e, "the request could not be kept as a dead letter");
+      this._warn(e, "the request could not be kept as a dead letter");
     }
   }
 
@@ -101,11 +100,11 @@ class Client {
   }
 
   // What was done with a ticket is worth more than its end, so a failure is only told: it lapses by itself.
-  async #end(ticket, sent) {
+  async _end(ticket, sent) {
     try {
       await (sent ? ticket.close() : ticket.cancel());
     } catch (e) {
-      if (!(e instanceof NotFound || e instanceof Ended)) this.#warn(e, `ticket ${ticket.id} could not be ended`);
+      if (!(e instanceof NotFound || e instanceof Ended)) this._warn(e, `ticket ${ticket.id} could not be ended`);
     }
   }
 
@@ -133,7 +132,7 @@ class Client {
   }
 
   async lease(agent, said = {}) {
-    return new Lease(this, agent, said, this.#warn)._begin();
+    return new Lease(this, agent, said, this._warn)._begin();
   }
 
   async withLease(agent, said, fn) {

@@ -59,4 +59,4 @@ function bytesOf(body) {
   return undefined;
 }
 
-module.exports = { letterOf, plainLetter };
+module.exports = { bytesOf, isSecret, letterOf, plainLetter };

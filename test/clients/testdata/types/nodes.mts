@@ -1,7 +1,7 @@
 // A program with @types/node. It is compiled, and not run.
 import type { SecureContextOptions } from "node:tls";
 import type { IncomingMessage } from "node:http";
-import { Client } from "@sluicehq/client";
+import { Client } from "@sluicehq/sluice";
 
 declare const options: SecureContextOptions;
 declare const message: IncomingMessage;

@@ -1,5 +1,5 @@
 // A program that uses the client in every way that has a type of its own. It is compiled, and not run.
-import { Client, GaveUp, Refused, RefusedNow, Retry, SluiceError, type Letter, type Status, type Ticket } from "@sluicehq/client";
+import { Client, GaveUp, Refused, RefusedNow, Retry, SluiceError, type Letter, type Status, type Ticket } from "@sluicehq/sluice";
 
 const client = new Client({ url: "https://sluice.internal", tls: { ca: "PEM", cert: new Uint8Array(), key: [{ pem: "PEM", passphrase: "x" }] } });
 const text: string = await client.withTicket("github", { waitMs: 1_000 }, async (ticket: Ticket) => {
