@@ -8,7 +8,8 @@ import (
 )
 
 // CheckIn is [Gate.Heartbeat] for agents that want to know their situation. All agents that check in at about the same
-// time share one recent view of the fleet, so thousands can. The view includes what the agent has just reported.
+// time share one recent view of the fleet, so thousands can. The view includes what the agent has just reported; but an agent that
+// joins a large fleet, and waits for nobody, is told what others of its class have.
 func (g inside) CheckIn(ctx context.Context, m JoinRequest) (inspect.CheckInResult, error) {
 	l, err := g.newLease(m)
 	if err != nil {
@@ -47,7 +48,7 @@ func (v *view) checkInResult(l *Lease) inspect.CheckInResult {
 	s := inspect.CheckInResult{NewWork: v.newWork(l.agent), Light: "green", Allocated: inspect.Unknown}
 	var most foremost
 	for i, name := range v.names {
-		if a := v.agentIn(i, l.agent, int(l.class)); a != nil && most.is(v, i, a.Used) {
+		if a := v.agentIn(i, l); a != nil && most.is(v, i, a.Used) {
 			s.Resource, s.Allocated = name, allocated(v.totals[i], a)
 			s.Light = v.snaps[i].Light.String()
 		}

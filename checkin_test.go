@@ -2,6 +2,7 @@ package sluice_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -177,6 +178,104 @@ func TestManyHeartbeatsShareALook(t *testing.T) {
 		}
 		if later := st.reads.Load(); later < 4 || later > 16 { // two pools, for two seconds
 			t.Errorf("the pools were read %d times in two seconds", later)
+		}
+	})
+}
+
+// A heartbeat that finds an old view takes it, and the next one is read meanwhile. A view that is too old is no use.
+func TestHeartbeatsDoNotWaitForTheNextView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes = 10 * time.Millisecond
+		g, st := openLaggard(t, takes)
+		a := sluice.JoinRequest{Agent: "a"}
+		checkIn(t, g, a)
+		for range 3 {
+			time.Sleep(600 * time.Millisecond)
+			before, began := st.reads.Load(), time.Now()
+			checkIn(t, g, a)
+			if took := time.Since(began); took > 0 {
+				t.Errorf("it waited %v though a view was there", took)
+			}
+			time.Sleep(10 * takes)
+			if st.reads.Load() == before {
+				t.Error("the old view was not read again")
+			}
+		}
+		time.Sleep(2 * time.Second)
+		began := time.Now()
+		checkIn(t, g, a)
+		if time.Since(began) < takes {
+			t.Error("after two seconds it was told what was true then")
+		}
+	})
+}
+
+// In a large fleet an agent that joins is told what others of its class have, at once. One that waits for another, or is
+// the first of its class, needs a view of its own.
+func TestJoiningALargeFleetNeedsNoView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes = 40 * time.Millisecond
+		g, st := openLaggard(t, takes)
+		for i := range 500 {
+			if err := g.Heartbeat(t.Context(), sluice.JoinRequest{Agent: fmt.Sprint("agent", i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		checkIn(t, g, sluice.JoinRequest{Agent: "agent0"})
+		st.reads.Store(0)
+		began := time.Now()
+		for i := range 100 {
+			if s := checkIn(t, g, sluice.JoinRequest{Agent: fmt.Sprint("new", i)}); !s.Start || s.Resource != "api" || s.Allocated != 0 || s.Light != "green" {
+				t.Errorf("told %+v", s)
+			}
+		}
+		if reads := st.reads.Load(); reads != 0 || time.Since(began) != 0 {
+			t.Errorf("the pools were read %d times in %v for agents that need no view", reads, time.Since(began))
+		}
+		if s := checkIn(t, g, sluice.JoinRequest{Agent: "urgent", Class: "p0"}); s.Allocated < 50 || st.reads.Swap(0) == 0 {
+			t.Errorf("the first of its class is told %+v", s)
+		}
+		if checkIn(t, g, sluice.JoinRequest{Agent: "child", WaitsFor: []string{"agent1"}}); st.reads.Load() == 0 {
+			t.Error("what it waits for was not looked at")
+		}
+	})
+}
+
+// far is a store in which every operation takes a while.
+type far struct{ store.Store }
+
+func (s far) Pool(ctx context.Context, spec store.Spec) (store.Pool, error) {
+	p, err := s.Store.Pool(ctx, spec)
+	return farPool{p}, err
+}
+
+type farPool struct{ store.Pool }
+
+func (p farPool) Apply(ctx context.Context, ops []store.Op) error {
+	time.Sleep(100 * time.Millisecond)
+	return p.Pool.Apply(ctx, ops)
+}
+
+// A heartbeat goes to the fleet's pool, which may refuse it, and then to all resources at once.
+func TestAHeartbeatTakesTwoRoundTrips(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, c := far{memstore.New()}, sluice.Config{Store: "far:", Resources: map[string]sluice.Resource{}}
+		for i := range 8 {
+			c.Resources[fmt.Sprint("api", i)] = sluice.Resource{Limits: []sluice.Limit{hundred()}}
+		}
+		g, err := sluice.OpenWithStore(t.Context(), st, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if s := checkIn(t, g, sluice.JoinRequest{Agent: "a"}); s.Allocated != 100 {
+			t.Errorf("told %+v", s)
+		}
+		if took := time.Since(began); took != 200*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		if err := errors.Join(g.Close(), st.Close()); err != nil {
+			t.Error(err)
 		}
 	})
 }

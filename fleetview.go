@@ -11,123 +11,57 @@ import (
 
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/policy"
-	"github.com/sluicehq/sluice/internal/sleep"
+	"github.com/sluicehq/sluice/internal/reading"
 	"github.com/sluicehq/sluice/store"
 )
 
-// How old a view may be for heartbeats. Reading a large fleet takes a while and is then done less often, but often
-// enough to report backpressure within two seconds.
+// How old a view may be for heartbeats. From viewAge on, or later if views take long to read, the next one is read while
+// heartbeats still get the last one. None gets one older than viewAgeMax, so that each reports backpressure within two
+// seconds.
 const (
 	viewAge    = 500 * time.Millisecond
 	viewAgeMax = 1500 * time.Millisecond
+	// viewWithin bounds one reading.
+	viewWithin = 10 * time.Second
 )
 
-// outlook is the view of the fleet that concurrent callers share. One of them reads it in its own goroutine; the others
-// wait for it.
-type outlook struct {
-	mu    sync.Mutex
-	last  *view
-	load  *viewLoad // in progress; nil: none
-	begun uint64    // number of views begun so far
-	took  time.Duration
-	rest  time.Time // no reads from the store until then
-}
+// viewRest is how long the store is left to others after a view was read.
+func viewRest(took time.Duration) time.Duration { return min(2*took, viewAge/2) }
 
-// viewLoad is a view that is being read.
-type viewLoad struct {
-	done chan struct{}
-	view *view
-	err  error
-	gone bool // the caller that read it has gone: another one should read
-}
-
-// recent returns a view that is at most viewAge old, or up to viewAgeMax if views take long to read.
+// recent returns a view that is at most viewAgeMax old.
 func (g *Gate) recent(ctx context.Context) (*view, error) {
-	o := &g.outlook
-	o.mu.Lock()
-	since := time.Now().Add(-min(max(viewAge, 10*o.took), viewAgeMax))
-	o.mu.Unlock()
-	return g.shared(ctx, func(v *view) bool { return !v.began.Before(since) })
+	return g.shared.Get(ctx, g.readShared, func(last reading.Last[*view]) reading.Use {
+		switch {
+		case last.Age > viewAgeMax:
+			return reading.Refuse
+		case last.Age <= max(viewAge, 10*last.Took):
+			return reading.Keep
+		}
+		return reading.Renew
+	})
 }
 
 // fresh returns a view that is begun after this call.
 func (g *Gate) fresh(ctx context.Context) (*view, error) {
-	o := &g.outlook
-	o.mu.Lock()
-	before := o.begun
-	o.mu.Unlock()
-	return g.shared(ctx, func(v *view) bool { return v.number > before })
+	return g.shared.Get(ctx, g.readShared, func(reading.Last[*view]) reading.Use { return reading.Refuse })
 }
 
-// shared returns a view that will accepts. Only one caller reads at a time, with pauses in between that leave the store
-// to others.
-func (g *Gate) shared(ctx context.Context, will func(*view) bool) (*view, error) {
-	o := &g.outlook
-	for {
-		o.mu.Lock()
-		if o.last != nil && will(o.last) {
-			defer o.mu.Unlock()
-			return o.last, nil
-		}
-		load, mine := o.load, o.load == nil
-		if mine {
-			load = &viewLoad{done: make(chan struct{})}
-			o.load = load
-		}
-		rest := time.Until(o.rest)
-		o.mu.Unlock()
-		if mine {
-			g.read(ctx, load, rest)
-		}
-		select {
-		case <-load.done:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		switch {
-		case load.gone && !mine:
-		case load.err != nil:
-			return nil, load.err
-		case will(load.view):
-			return load.view, nil
-		}
-	}
-}
-
-// read reads a view for all callers that wait for it.
-func (g *Gate) read(ctx context.Context, load *viewLoad, rest time.Duration) {
-	o := &g.outlook
-	defer func() {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.load = nil
-		if load.view != nil {
-			now := time.Now()
-			o.last, o.took = load.view, now.Sub(load.view.began)
-			o.rest = now.Add(min(2*o.took, viewAge/2))
-		}
-		close(load.done)
-	}()
-	if rest > 0 && !sleep.For(ctx, rest) {
-		load.err, load.gone = ctx.Err(), true
-		return
-	}
-	o.mu.Lock()
-	o.begun++
-	number, began := o.begun, time.Now()
-	o.mu.Unlock()
+// readShared reads a view for all callers that want one at about the same time.
+func (g *Gate) readShared(ctx context.Context) (*view, error) {
+	ctx, cancel := context.WithTimeout(ctx, viewWithin)
+	defer cancel()
+	began := time.Now()
 	v, err := g.look(ctx, false)
 	if err != nil {
-		load.err, load.gone = err, ctx.Err() != nil
-		return
+		return nil, err
 	}
-	v.number, v.began = number, began
+	v.began = began
 	for i := range v.snaps { // the view is kept for a while: drop what is not used
 		s := &v.snaps[i]
 		v.totals = append(v.totals, g.resources[v.names[i]].totalLimit(s))
 		s.Callers, s.Members, s.Limits = nil, nil, nil
 	}
-	load.view = v
+	return v, nil
 }
 
 // findAgent finds an agent in a list sorted by name; nil if it is not there.
@@ -144,36 +78,47 @@ func isCut(list []store.Agent, name string) bool {
 	return len(list) >= store.MaxAgents && name > list[len(list)-1].Name
 }
 
-// agentIn returns what a resource knows about an agent. If the list is cut off before the agent's name, it returns the
-// allocation of another agent of the same class, which is equal.
-func (v *view) agentIn(resource int, name string, class int) *store.Agent {
-	list := v.snaps[resource].Agents
-	if a := findAgent(list, name); a != nil || !isCut(list, name) {
+// largeFleet is the number of agents from which on an agent need not be in a view itself to be told what it may use: one
+// agent more or less hardly changes what the others of its class have, and reading a large fleet for each that joins is slow.
+const largeFleet = 500
+
+// agentIn returns what a resource knows about an agent. If the agent is missing because the list is cut off, or because it
+// has just joined a large fleet, it returns the allocation of another agent of the same class.
+func (v *view) agentIn(i int, l *Lease) *store.Agent {
+	list := v.snaps[i].Agents
+	if a := findAgent(list, l.agent); a != nil {
 		return a
 	}
-	for i := range list {
-		if a := &list[i]; a.Class == class {
-			return &store.Agent{Name: name, Class: class, Allocated: a.Allocated}
+	uses := func(r *resource) bool { return r.name == v.names[i] }
+	if !isCut(list, l.agent) && (len(list) < largeFleet || !slices.ContainsFunc(l.resources, uses)) {
+		return nil
+	}
+	for k := range list {
+		if a := &list[k]; a.Class == int(l.class) {
+			return &store.Agent{Name: l.agent, Class: a.Class, Allocated: a.Allocated}
 		}
 	}
 	return nil
 }
 
-// knows reports whether the view shows an agent as it is now.
+// knows reports whether the view shows an agent as it is now, as far as the agent is told.
 func (v *view) knows(l *Lease, waits []string) bool {
 	if v.gate.settings.lease < 0 {
 		return true
 	}
-	a := findAgent(v.joined, l.agent)
-	if a == nil {
-		return v.joinedCut && (len(v.joined) == 0 || l.agent > v.joined[len(v.joined)-1].Name)
-	}
-	if !a.Leased || a.Class != int(l.class) || a.User != l.user || a.Machine != l.machine || !sameNames(a.WaitsFor, waits) {
+	switch a := findAgent(v.joined, l.agent); {
+	case a != nil:
+		if !a.Leased || a.Class != int(l.class) || a.User != l.user || a.Machine != l.machine || !sameNames(a.WaitsFor, waits) {
+			return false
+		}
+	case v.joinedCut && (len(v.joined) == 0 || l.agent > v.joined[len(v.joined)-1].Name):
+		return true
+	case len(v.joined) < largeFleet || len(waits) > 0:
 		return false
 	}
 	for _, r := range l.resources {
 		i := slices.Index(v.names, r.name)
-		if a := v.agentIn(i, l.agent, int(l.class)); a == nil || a.Class != int(l.class) {
+		if a := v.agentIn(i, l); a == nil || a.Class != int(l.class) {
 			return false
 		}
 	}
@@ -198,7 +143,6 @@ type view struct {
 	clock  clock
 	graph  policy.Graph
 	began  time.Time // when the reading began, for shared views
-	number uint64    // sequence number, for shared views
 	totals []int64   // what agents share of each resource, for shared views; 0: not known
 	cutOff bool      // parts are missing, because this process is cut off from the store
 	// joinedCut is set if more agents have a lease than can be listed.
@@ -254,8 +198,8 @@ func (g *Gate) look(ctx context.Context, anyway bool) (*view, error) {
 	return v, nil
 }
 
-// reading is the result of reading one pool.
-type reading struct {
+// poolRead is the result of reading one pool.
+type poolRead struct {
 	of     *resource
 	snap   store.Snapshot
 	cutOff bool
@@ -263,9 +207,9 @@ type reading struct {
 }
 
 // readAll reads all pools.
-func (g *Gate) readAll(ctx context.Context, anyway bool) []reading {
+func (g *Gate) readAll(ctx context.Context, anyway bool) []poolRead {
 	names := g.names()
-	list := make([]reading, len(names))
+	list := make([]poolRead, len(names))
 	each(len(names), func(i int) {
 		one := &list[i]
 		one.of = g.resources[names[i]]

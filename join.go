@@ -1,6 +1,7 @@
 package sluice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -337,16 +338,16 @@ func (l *Lease) tell(ctx context.Context, kind store.OpKind) error {
 	if res := &ops[0].Result; res.State == store.Refused {
 		return l.refused(res)
 	}
-	for _, r := range l.resources {
-		ops[0] = op
+	errs := make([]error, len(l.resources))
+	each(len(errs), func(i int) {
+		r, ops := l.resources[i], []store.Op{op}
 		if err := r.send(ctx, ops); err != nil {
-			return r.storeError(err)
+			errs[i] = r.storeError(err)
+		} else if res := &ops[0].Result; res.State == store.Refused {
+			errs[i] = l.refused(res)
 		}
-		if res := &ops[0].Result; res.State == store.Refused {
-			return l.refused(res)
-		}
-	}
-	return nil
+	})
+	return cmp.Or(errs...)
 }
 
 // tellSlot takes, keeps or leaves the slot of one instance.

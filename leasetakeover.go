@@ -140,10 +140,8 @@ func (g *Gate) granted(l *Lease) (from string) {
 	if from != "" || !first {
 		return from
 	}
-	g.outlook.mu.Lock() // it may have been taken over from another gate
-	v := g.outlook.last
-	g.outlook.mu.Unlock()
-	if v == nil || time.Since(v.began) > viewAgeMax {
+	v, age, ok := g.shared.Last() // it may have been taken over from another gate
+	if !ok || age > viewAgeMax {
 		return ""
 	}
 	if a := findAgent(v.joined, l.agent); a != nil && a.Leased && a.Machine != l.machine {

@@ -28,6 +28,7 @@ import (
 	"github.com/sluicehq/sluice/inspect"
 	"github.com/sluicehq/sluice/internal/inside/hook"
 	"github.com/sluicehq/sluice/internal/nearest"
+	"github.com/sluicehq/sluice/internal/reading"
 	"github.com/sluicehq/sluice/retry"
 	"github.com/sluicehq/sluice/store"
 )
@@ -45,7 +46,7 @@ type Gate struct {
 	skipped   []string                 // why openOthers left out pools
 	unread    []string                 // pools that openOthers could not open
 	fleet     fleet
-	outlook   outlook
+	shared    reading.Shared[*view] // what concurrent callers see of the fleet
 	holders   holders
 	depends   dependencies
 	labels    labels
@@ -102,6 +103,7 @@ func OpenWithStore(ctx context.Context, st store.Store, config Config) (*Gate, e
 
 func openOn(ctx context.Context, st store.Store, p *settings, config Config) (*Gate, error) {
 	g := &Gate{url: config.Store, store: st, settings: p, resources: map[string]*resource{}, retry: config.Retry, events: config.Events, price: config.Price}
+	g.shared.Rest = viewRest
 	var err error
 	if g.routes, err = checkRoutes(config.Routes); err == nil {
 		g.budgets, err = newBudgets(g, config)

@@ -15,10 +15,11 @@ const (
 	// manyCallers is the number of callers from which a fleet counts as large: reading its state then costs more than a
 	// grant.
 	manyCallers = 500
-	// levelsAge is how old the levels in a grant may be in a large fleet before they are read again, and levelsEnd how old
-	// at most.
-	levelsAge = 500 * time.Millisecond
-	levelsEnd = 5 * time.Second
+	// The levels in a grant are read again in a large fleet when they are older than levelsLeast, or where reading takes long
+	// up to levelsAge. None are older than levelsEnd.
+	levelsLeast = 100 * time.Millisecond
+	levelsAge   = 500 * time.Millisecond
+	levelsEnd   = 5 * time.Second
 	// levelsWithin bounds one reading. A grant is complete without levels.
 	levelsWithin = 5 * time.Second
 )
@@ -57,7 +58,7 @@ func (l *levels) of(ctx context.Context, g *sluice.Gate, resource string) ([]ins
 		switch {
 		case !last.Value.many || last.Age > levelsEnd:
 			return reading.Refuse
-		case last.Age < min(10*last.Took, levelsAge):
+		case last.Age < min(max(10*last.Took, levelsLeast), levelsAge):
 			return reading.Keep
 		}
 		return reading.Renew

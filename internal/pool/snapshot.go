@@ -42,10 +42,11 @@ func (p *Pool) Snapshot(now store.Time) store.Snapshot {
 	holders := holding{pool: p}
 	s.Limits = p.limitStates(&holders)
 	s.Light = p.poolLight()
-	s.Agents = p.agentStates()
+	byName := p.callersByName()
+	s.Agents = p.agentStates(byName)
 	s.Members = p.memberStates()
 	s.Gates = p.gateStates()
-	s.Callers = p.callerStates()
+	s.Callers = p.callerStates(byName)
 	s.Queue = p.waiterStates(&holders)
 	return s
 }
@@ -239,17 +240,24 @@ func (p *Pool) gateStates() []store.PauseState {
 	return list
 }
 
-func (p *Pool) callerStates() []store.Caller {
-	list := slices.Grow([]store.Caller(nil), p.callers.recs.Len())
-	for i := int32(1); i < p.callers.recs.End(); i++ {
-		if c := p.callers.recs.At(i); c.name != 0 {
-			list = append(list, store.Caller{Agent: p.names.Text(c.name), Counters: c.counters()})
-		}
+// callerStates lists the callers that sent most, at most store.MaxListed.
+func (p *Pool) callerStates(byName []namedCaller) []store.Caller {
+	type place struct {
+		sent int64
+		at   int // in byName
 	}
-	slices.SortFunc(list, func(a, b store.Caller) int {
-		return cmp.Or(cmp.Compare(b.Sent, a.Sent), cmp.Compare(a.Agent, b.Agent))
-	})
-	return list[:min(len(list), store.MaxListed)]
+	order := make([]place, len(byName))
+	for i, n := range byName {
+		order[i] = place{p.callers.recs.At(n.rec).sent, i}
+	}
+	slices.SortFunc(order, func(a, b place) int { return cmp.Or(cmp.Compare(b.sent, a.sent), cmp.Compare(a.at, b.at)) })
+	order = order[:min(len(order), store.MaxListed)]
+	list := make([]store.Caller, len(order))
+	for i, o := range order {
+		n := byName[o.at]
+		list[i] = store.Caller{Agent: n.name, Counters: p.callers.recs.At(n.rec).counters()}
+	}
+	return list
 }
 
 // waiterStates lists the queue in order, with the expected time of each grant.

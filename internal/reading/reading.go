@@ -10,10 +10,15 @@ import (
 // Shared reads a value for all callers that want it. There is at most one reading at a time. It begins after the calls
 // that it serves, so a caller sees what it has done itself. The zero value is ready to use.
 type Shared[T any] struct {
-	mu   sync.Mutex
-	last *result[T] // finished without an error; nil if there is none
-	now  *result[T] // in progress; nil if there is none
-	next *result[T] // begins when now is over; nil if no caller waits for it
+	// Rest says how long to leave the source to others after a reading that took so long. nil: not at all.
+	Rest func(took time.Duration) time.Duration
+
+	mu      sync.Mutex
+	last    *result[T] // finished without an error; nil if there is none
+	now     *result[T] // in progress; nil if there is none
+	next    *result[T] // begins when now and the rest after it are over; nil if no caller waits for it
+	serving bool       // a goroutine reads, or is about to
+	rested  time.Time  // until then there is no reading
 }
 
 // result is valid when done is closed.
@@ -60,14 +65,7 @@ func (s *Shared[T]) Get(ctx context.Context, read func(context.Context) (T, erro
 			return r.value, nil
 		}
 	}
-	r := s.next
-	switch {
-	case s.now == nil:
-		r = s.begin(ctx, read)
-	case r == nil:
-		r = &result[T]{done: make(chan struct{})}
-		s.next = r
-	}
+	r := s.begin(ctx, read)
 	s.mu.Unlock()
 	select {
 	case <-r.done:
@@ -76,6 +74,16 @@ func (s *Shared[T]) Get(ctx context.Context, read func(context.Context) (T, erro
 		var none T
 		return none, ctx.Err()
 	}
+}
+
+// Last returns the last value and how old it is, or false if there is none.
+func (s *Shared[T]) Last() (v T, age time.Duration, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil {
+		return v, 0, false
+	}
+	return s.last.value, time.Since(s.last.begun), true
 }
 
 // Forget drops the last value. Later calls get one that was read after Forget.
@@ -88,16 +96,26 @@ func (s *Shared[T]) Forget() {
 	}
 }
 
-// begin starts a reading. None is in progress, and the caller holds the lock.
+// begin returns the reading that begins after this call. The caller holds the lock.
 func (s *Shared[T]) begin(ctx context.Context, read func(context.Context) (T, error)) *result[T] {
-	s.now = &result[T]{done: make(chan struct{})}
-	go s.serve(context.WithoutCancel(ctx), s.now, read)
-	return s.now
+	if s.next == nil {
+		s.next = &result[T]{done: make(chan struct{})}
+	}
+	if !s.serving {
+		s.serving = true
+		go s.serve(context.WithoutCancel(ctx), read, s.rested)
+	}
+	return s.next
 }
 
 // serve reads for as long as callers wait.
-func (s *Shared[T]) serve(ctx context.Context, r *result[T], read func(context.Context) (T, error)) {
-	for r != nil {
+func (s *Shared[T]) serve(ctx context.Context, read func(context.Context) (T, error), rested time.Time) {
+	for {
+		time.Sleep(time.Until(rested))
+		s.mu.Lock()
+		r := s.next
+		s.now, s.next = r, nil
+		s.mu.Unlock()
 		r.begun = time.Now()
 		r.value, r.err = read(ctx)
 		r.took = time.Since(r.begun)
@@ -105,9 +123,16 @@ func (s *Shared[T]) serve(ctx context.Context, r *result[T], read func(context.C
 		if r.err == nil && !r.old {
 			s.last = r
 		}
+		if s.Rest != nil {
+			s.rested = r.begun.Add(r.took + s.Rest(r.took))
+		}
+		s.now, rested = nil, s.rested
+		s.serving = s.next != nil
+		waited := s.serving
 		close(r.done)
-		r, s.next = s.next, nil
-		s.now = r
 		s.mu.Unlock()
+		if !waited {
+			return
+		}
 	}
 }

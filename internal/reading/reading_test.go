@@ -137,6 +137,37 @@ func TestTheLastValueIsRenewedWithoutAWait(t *testing.T) {
 	})
 }
 
+// Between readings the source is left to others. Whoever asks meanwhile shares the next reading.
+func TestTheSourceRestsAfterAReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := reading.Shared[time.Time]{Rest: func(took time.Duration) time.Duration { return 2 * took }}
+		var reads atomic.Int32
+		read := slow(&reads)
+		first, err := s.Get(t.Context(), read, never)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for i := range 3 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 900 * time.Millisecond)
+				if v, err := s.Get(t.Context(), read, never); err != nil || v.Sub(first) != 3*time.Second {
+					t.Errorf("%v after the first: %v", v.Sub(first), err)
+				}
+			})
+		}
+		all.Wait()
+		if reads.Load() != 2 {
+			t.Errorf("read %d times", reads.Load())
+		}
+		time.Sleep(time.Minute)
+		asked := time.Now()
+		if v, err := s.Get(t.Context(), read, never); err != nil || !v.Equal(asked) {
+			t.Errorf("a minute later it began %v after the call: %v", v.Sub(asked), err)
+		}
+	})
+}
+
 // After Forget, neither the last value nor that of a reading in progress is used.
 func TestForgottenValuesAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
