@@ -20,8 +20,8 @@ import (
 // newNode is what current packages need.
 const newNode = "22.23.3"
 
-// adapted is the configuration of the daemon that the adapters ask. The provider takes 120 requests a second.
-const adapted = `
+// gateForAdapters is the configuration of the daemon that the adapters ask. The provider takes 120 requests a second.
+const gateForAdapters = `
 resources:
   openai: {provider: openai, upstream: "%mock%", abort: free, limits: [{name: own, size: 100/s}, {name: inflight, concurrency: 50}], light: "off", breaker: "off"}
   api: {limits: [{name: inflight, concurrency: 10}], light: "off", breaker: "off"}
@@ -70,7 +70,7 @@ func TestNPMPackages(t *testing.T) {
 	if err := json.Unmarshal(line, &mock); err != nil || mock.URL == "" {
 		t.Fatalf("%s %v", line, err)
 	}
-	gate := serve(t, strings.ReplaceAll(adapted, "%mock%", mock.URL))
+	gate := serve(t, strings.ReplaceAll(gateForAdapters, "%mock%", mock.URL))
 	page, err := filepath.Abs("../../docs/typescript.md")
 	if err != nil {
 		t.Fatal(err)
