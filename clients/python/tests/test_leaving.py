@@ -50,7 +50,7 @@ class Leaving(Case):
                 raise why()
             return got
 
-        wire.call = abroad if wire is AsyncWire else here
+        setattr(wire, "call", abroad if wire is AsyncWire else here)
         self.addCleanup(setattr, wire, "call", real)
         return calls
 
