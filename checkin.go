@@ -9,7 +9,7 @@ import (
 
 // CheckIn is [Gate.Heartbeat] for agents that want to know their situation. All agents that check in at about the same
 // time share one recent view of the fleet, so thousands can. The view includes what the agent has just reported; but an agent that
-// joins a large fleet, and waits for nobody, is told what others of its class have.
+// joins a large fleet, and does not wait for other agents, gets the allocation that its class has.
 func (g inside) CheckIn(ctx context.Context, m JoinRequest) (inspect.CheckInResult, error) {
 	l, err := g.newLease(m)
 	if err != nil {

@@ -29,7 +29,7 @@ type ContendedRow struct {
 	Store     string  `json:"store"`
 	Processes int     `json:"processes"`
 	Waiters   int     `json:"waiters"`           // of each process
-	Bare      bool    `json:"bare,omitempty"`    // nobody answers, and arrivals are not guarded: only grants follow each other
+	Bare      bool    `json:"bare,omitempty"`    // only grants are measured: callers send no answers, and arrivals are not guarded
 	Stall     float64 `json:"stall_s,omitempty"` // for how long Redis stood still in the middle
 	Lost      int     `json:"lost_places"`       // requests whose grant lapsed, or that failed
 	Share     float64 `json:"share"`             // of the rate

@@ -17,7 +17,7 @@ type bareStore struct {
 	row  *ContendedRow
 
 	mu    sync.Mutex
-	bells map[store.ID]chan struct{} // of those that wait
+	bells map[store.ID]chan struct{} // of waiting requests
 }
 
 // bareAgain is how long a caller waits that the store could not tell anything. It also asks that often by itself, as wake-ups can be
@@ -45,7 +45,7 @@ func openAsked(ctx context.Context, url string, row *ContendedRow) (contenderGat
 			b.mu.Unlock()
 			select {
 			case bell <- struct{}{}:
-			default: // nobody waits, or it has rung
+			default: // no caller waits, or the bell has rung
 			}
 		}
 	})

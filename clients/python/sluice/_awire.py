@@ -37,10 +37,10 @@ class AsyncWire:
             except (OSError, asyncio.IncompleteReadError, ValueError) as e:
                 conn[1].close()
                 if used and not isinstance(e, ValueError):
-                    continue  # it was closed while nobody used it
+                    continue  # the daemon closed it while it was idle
                 raise self._wire._unreachable(e, within) from e
             except BaseException:
-                conn[1].close()  # the daemon sees that nobody waits any more
+                conn[1].close()  # so the daemon stops holding the call
                 raise
             if keep and len(self._idle) < _keep * 4:
                 self._idle.append((conn, time.monotonic()))

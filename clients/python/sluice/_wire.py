@@ -129,7 +129,7 @@ class Wire:
                 if abort is not None and abort.aborted:
                     raise Unavailable("the call was broken off") from e
                 if used and again and isinstance(e, (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)):
-                    continue  # it was closed while nobody used it
+                    continue  # the daemon closed it while it was idle
                 raise self._unreachable(e, self.timeout + extra) from e
             except BaseException:
                 conn.close()
