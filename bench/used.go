@@ -87,14 +87,15 @@ func usedBars(u *Used) (all []Bar) {
 	}
 	us, peer := at(oneCaller)
 	all = append(all,
-		bar(what(oneCaller, "p50 of an acquire, times redis_rate"), times(us.P50, peer.P50), 0, 1.3),
+		bar(what(oneCaller, "p50 of an acquire, times redis_rate"), times(us.P50, peer.P50), 0, 1),
+		bar(what(oneCaller, "Redis CPU per ticket, times redis_rate's check"), times(us.Server, peer.Server), 0, 1),
 		bar(what(oneCaller, "calls of Redis per ticket"), us.Calls, 0, 1.1),
 	)
 	us, peer = at(manyCallers)
 	all = append(all,
-		atLeast(what(manyCallers, "tickets, times redis_rate's checks"), times(us.Rate, peer.Rate), 2),
+		atLeast(what(manyCallers, "tickets, times redis_rate's checks"), times(us.Rate, peer.Rate), 5),
 		bar(what(manyCallers, "Redis CPU us per ticket"), us.Server, 0, 15),
 	)
 	us, peer = at(mostCallers)
-	return append(all, atLeast(what(mostCallers, "tickets, times redis_rate's checks"), times(us.Rate, peer.Rate), 3))
+	return append(all, atLeast(what(mostCallers, "tickets, times redis_rate's checks"), times(us.Rate, peer.Rate), 6))
 }

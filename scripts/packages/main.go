@@ -42,7 +42,7 @@ func (t target) binary() string {
 }
 
 // kinds are the kinds of packages, by the name that -only takes.
-var kinds = map[string]func(*build) error{"wheels": (*build).wheels}
+var kinds = map[string]func(*build) error{"wheels": (*build).wheels, "npm": (*build).npm}
 
 const allTargets = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
 

@@ -16,8 +16,6 @@ import (
 	"time"
 )
 
-func init() { kinds["npm"] = (*build).npm }
-
 // npmClient is the package that people install, without its version and without the packages that bring the binary.
 const npmClient = "clients/typescript"
 
